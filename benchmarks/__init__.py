@@ -1,0 +1,1 @@
+"""The package against its peers, in one run."""

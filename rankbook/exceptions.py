@@ -1,0 +1,33 @@
+"""Errors that say more than a bare `ValueError` could."""
+
+__all__ = [
+    "CertificateError",
+    "CollinearityError",
+    "CostConditionError",
+    "DatasetUnavailable",
+    "SeparationError",
+]
+
+
+class CostConditionError(ValueError):
+    """Costs that do not come from a scale were given where a closed form needs one.
+
+    The condition is ``c[0, K-1] c[j, i] = c[0, i] c[j, K-1] - c[0, j] c[i, K-1]`` for all
+    ``j < i`` (Uematsu and Lee, 2013, Theorem 3).
+    """
+
+
+class DatasetUnavailable(RuntimeError):
+    """A data set is neither on this machine nor downloadable; the message says what to fetch."""
+
+
+class SeparationError(ValueError):
+    """The likelihood has no finite maximiser because a hyperplane separates the classes."""
+
+
+class CollinearityError(ValueError):
+    """Some columns are linear combinations of others, so that coefficients are not unique."""
+
+
+class CertificateError(RuntimeError):
+    """A solver's answer failed the check that does not trust the solver."""
