@@ -1,0 +1,69 @@
+# Rankbook: `make book` builds the pages, `make test` checks everything. See `make help`.
+# Needs python3 (3.11 to 3.13) with venv; the tests of the pages also need chromium.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+BENCH := .venv-bench
+BIN := $(VENV)/bin
+PAGE := _build/html/book/index.html
+
+# One thread a process: the work is spread over processes, and times stay comparable.
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export RANKBOOK_JOBS := $(JOBS)
+# A kernel must find the interpreter of this environment before any other.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYDEVD_DISABLE_FILE_VALIDATION := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help book test test-package test-notebooks test-book serve notebooks bench lint clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
+
+$(VENV)/.installed: requirements.txt pyproject.toml
+	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 11) <= v < (3, 14) and "Python 3.11 to 3.13 is needed, this is %d.%d: make PYTHON=python3.11" % v[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(BENCH)/.installed: requirements-bench.txt pyproject.toml
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	@touch $@
+
+book: $(VENV)/.installed ## build the book, strictly, into _build/html
+	$(BIN)/jupyter-book build . --keep-going -W -n
+	@echo
+	@echo "Open $(CURDIR)/$(PAGE)"
+
+test: lint test-package test-notebooks book test-book ## check everything: code, chapters, pages
+
+test-package: $(VENV)/.installed ## the package's tests and doctests
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book
+
+test-notebooks: $(VENV)/.installed ## run every chapter; its claims are asserted inside it
+	$(BIN)/python -m pytest --nbmake book -n $(JOBS) --nbmake-kernel=python3 --nbmake-timeout=300 -p no:doctest
+
+test-book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
+	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist loadscope
+
+serve: book ## build, then serve the pages on http://localhost:8000/book/
+	$(BIN)/python -m http.server --directory _build/html 8000
+
+notebooks: $(VENV)/.installed ## open the chapters in JupyterLab
+	$(BIN)/jupyter lab book
+
+bench: $(BENCH)/.installed ## measure the package against its peers
+	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
+
+lint: $(VENV)/.installed ## check the style of the code
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean: ## remove what was built (the environments stay; remove .venv by hand)
+	rm -rf _build .pytest_cache .ruff_cache .hypothesis dist
+	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

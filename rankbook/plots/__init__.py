@@ -1,0 +1,20 @@
+"""The book's figures: one style, and one function for each kind of picture.
+
+Matplotlib is imported inside the functions, so that importing this module costs nothing.
+"""
+
+from rankbook.plots.graphs import circle_layout, draw_graph
+from rankbook.plots.simplex import simplex_axes, simplex_contour, simplex_grid, to_plane
+from rankbook.plots.style import COLOURS, LINESTYLES, use_style
+
+__all__ = [
+    "COLOURS",
+    "LINESTYLES",
+    "circle_layout",
+    "draw_graph",
+    "simplex_axes",
+    "simplex_contour",
+    "simplex_grid",
+    "to_plane",
+    "use_style",
+]
