@@ -1,0 +1,75 @@
+"""Five list measures over many queries, against one argsort of the scores and against peers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.harness import measure, peer, table
+from rankbook import metrics
+
+N_QUERIES, N_ITEMS = 10_000, 120
+
+
+def five_measures(y: np.ndarray, scores: np.ndarray, qid: np.ndarray, ties: str) -> dict:
+    """NDCG@10, AP, MRR, P@10 and ERR from one sort."""
+    lists = metrics.rank_lists(y, scores, qid=qid, ties=ties)
+    return {
+        "ndcg@10": metrics.ndcg(lists, k=10),
+        "map": metrics.average_precision(lists),
+        "mrr": metrics.reciprocal_rank(lists),
+        "precision@10": metrics.precision_at(lists, k=10),
+        "err": metrics.err(lists),
+    }
+
+
+def _pytrec_eval_row(y: np.ndarray, scores: np.ndarray) -> tuple[str, float] | None:
+    pytrec_eval = peer("pytrec_eval")
+    if pytrec_eval is None:
+        return None
+    names = [f"d{i:03d}" for i in range(N_ITEMS)]
+    truth = {f"q{q}": dict(zip(names, row, strict=True)) for q, row in enumerate(y.tolist())}
+    run = {f"q{q}": dict(zip(names, row, strict=True)) for q, row in enumerate(scores.tolist())}
+    wanted = {"ndcg_cut.10", "map", "recip_rank", "P.10"}
+    evaluator = pytrec_eval.RelevanceEvaluator(truth, wanted)
+    return "pytrec_eval (no ERR)", measure(lambda: evaluator.evaluate(run), repeat=2)
+
+
+def _ranx_row(y: np.ndarray, scores: np.ndarray) -> tuple[str, float] | None:
+    ranx = peer("ranx")
+    if ranx is None:
+        return None
+    names = [f"d{i:03d}" for i in range(N_ITEMS)]
+    # ranx wants at least one judged document a query, and judged ones only.
+    truth = {
+        f"q{q}": {d: g for d, g in zip(names, row, strict=True) if g}
+        for q, row in enumerate(y.tolist())
+    }
+    run = {f"q{q}": dict(zip(names, row, strict=True)) for q, row in enumerate(scores.tolist())}
+    truth, run = ranx.Qrels(truth), ranx.Run(run)
+    wanted = ["ndcg_burges@10", "map", "mrr", "precision@10"]
+
+    def evaluate() -> dict:
+        return ranx.evaluate(truth, run, wanted, make_comparable=False, threads=1)
+
+    evaluate()  # the first call compiles
+    return "ranx, second call (no ERR)", measure(evaluate, repeat=2)
+
+
+def run() -> None:
+    """Print the times of both tie rules, without and with ties, and of the peers."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(5, size=(N_QUERIES, N_ITEMS), p=[0.5, 0.2, 0.15, 0.1, 0.05])
+    scores = rng.normal(size=y.shape) + y / 2
+    coarse = np.round(scores, 1)
+    qid = np.repeat(np.arange(N_QUERIES), N_ITEMS)
+    rows = [("one row-wise argsort", measure(lambda: np.argsort(scores, axis=1), repeat=9))]
+    for label, values in (("distinct scores", scores), ("many ties", coarse)):
+        for ties in ("order", "average"):
+            seconds = measure(
+                lambda v=values, t=ties: five_measures(y.ravel(), v.ravel(), qid, t), repeat=9
+            )
+            rows.append((f"rankbook, {label}, ties={ties!r}", seconds))
+    title = f"NDCG@10, AP, MRR, P@10, ERR: {N_QUERIES:,} queries of {N_ITEMS} items"
+    table(title, rows)
+    peers = [row for row in (_pytrec_eval_row(y, scores), _ranx_row(y, scores)) if row]
+    table("The same, peers", [rows[1], *peers])

@@ -1,0 +1,306 @@
+"""Lists in ranked order: one sort, shared by every list measure.
+
+Queries are laid out as rows of padded matrices. The lengths in a matrix lie between two powers of
+two, so that at most half of it is padding, and every step is a numpy operation on whole matrices.
+Within a matrix, the queries whose scores are tied somewhere are kept apart from the others: only
+they need the averages over tie orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from rankbook._validation import (
+    check_choice,
+    check_qid,
+    check_same_length,
+    check_scalar,
+    check_scores,
+)
+
+__all__ = [
+    "Block",
+    "RankedLists",
+    "check_cut",
+    "check_threshold",
+    "lists_of",
+    "rank_lists",
+    "summary",
+]
+
+# Grades up to here are stored in one byte, and functions of a grade become table lookups.
+_LARGEST_SMALL_GRADE = 255
+
+# Places in a matrix: few enough that it and its temporaries stay in the processor's cache.
+_CHUNK = 1 << 16
+
+Function = Callable[[np.ndarray], np.ndarray]
+
+
+class Block:
+    """Queries of similar length, a row each, in ranked order; padding has grade 0.
+
+    `starts` is None where the order within the rows is the order to be measured. Otherwise it
+    holds the flat position at which each group of tied items begins (padding is a group of its
+    own), and the measures average over the orders within the groups.
+    """
+
+    def __init__(
+        self, queries: np.ndarray, lengths: np.ndarray, grades: np.ndarray, new: np.ndarray | None
+    ) -> None:
+        self.queries, self.lengths, self.grades = queries, lengths, grades
+        self.n_rows, self.width = grades.shape
+        self.padded = bool((lengths < self.width).any())
+        self._group_hits: tuple[float, np.ndarray] | None = None
+        self.starts = None if new is None else np.flatnonzero(new)
+        if new is not None:
+            self.sizes = np.diff(self.starts, append=new.size)
+            self.row, self.above = np.divmod(self.starts, self.width)
+
+    @property
+    def exists(self) -> np.ndarray:
+        """Which places of the matrix hold an item."""
+        return np.arange(self.width) < self.lengths[:, None]
+
+    def apply(self, function: Function, columns: int | None = None) -> np.ndarray:
+        """A function of the grade at each place (of the first columns), 0 at padding."""
+        grades = self.grades if columns is None else self.grades[:, :columns]
+        if grades.dtype == np.uint8:
+            top = int(grades.max(initial=0))
+            table = np.asarray(function(np.arange(top + 1.0)))
+            values, at_zero = table[grades], table[0]
+        else:
+            values = np.asarray(function(grades))
+            at_zero = 1
+        if self.padded and at_zero != 0:
+            values = np.where(self.exists[:, : grades.shape[1]], values, values.dtype.type(0))
+        return values
+
+    def hits(self, threshold: float) -> np.ndarray:
+        """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
+        return self.grades > threshold
+
+    def group_hits(self, threshold: float) -> np.ndarray:
+        """The number of relevant items in each group; kept, as several measures ask for it."""
+        if self._group_hits is None or self._group_hits[0] != threshold:
+            self._group_hits = threshold, self.group_sums(self.hits(threshold))
+        return self._group_hits[1]
+
+    def group_sums(self, values: np.ndarray) -> np.ndarray:
+        """The sum of `values` over each group of tied items."""
+        return np.add.reduceat(values.ravel(), self.starts, dtype=float)
+
+    def averaged(self, values: np.ndarray) -> np.ndarray:
+        """Every value replaced by the mean over its group of tied items."""
+        if self.starts is None:
+            return values
+        means = self.group_sums(values) / self.sizes
+        return np.repeat(means, self.sizes).reshape(values.shape)
+
+    def weighted_groups(self, sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Row sums of a quantity with given group sums, spread evenly over each group's places."""
+        total = np.concatenate([[0.0], np.cumsum(weights)])
+        top = np.flatnonzero(self.above < weights.size)
+        above, size = self.above[top], self.sizes[top]
+        last = np.minimum(above + size, weights.size)
+        values = sums[top] / size * (total[last] - total[above])
+        return np.bincount(self.row[top], weights=values, minlength=self.n_rows)
+
+    def row_sums(self, groups: np.ndarray) -> np.ndarray:
+        """Sums over the groups of each row."""
+        return np.bincount(self.row, weights=groups, minlength=self.n_rows)
+
+
+class RankedLists:
+    """Graded items of many queries, sorted by score once; made by `rank_lists`."""
+
+    def __init__(self, blocks: list[Block], n_queries: int, max_grade: float, ties: str) -> None:
+        self._blocks = blocks
+        self.n_queries = n_queries
+        self.max_grade = max_grade
+        self.ties = ties
+
+    def __repr__(self) -> str:
+        return f"RankedLists(n_queries={self.n_queries}, ties={self.ties!r})"
+
+    def measure(self, function: Callable[[Block], np.ndarray]) -> np.ndarray:
+        """The values of a measure of blocks, one a query, in the order of the sorted qids."""
+        values = np.empty(self.n_queries)
+        for block in self._blocks:
+            values[block.queries] = function(block)
+        return values
+
+
+def rank_lists(y: Any, scores: Any, *, qid: Any = None, ties: str = "average") -> RankedLists:
+    """Sort the items of every query by score, once, for several list measures.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Grades: finite, not negative, used as they are.
+    scores : array-like of shape (n,)
+        Higher is ranked higher.
+    qid : array-like of shape (n,), optional
+        The query of each item, in any order. Without it all items form one list.
+    ties : {"average", "order"}
+        What is done about equal scores: the exact mean over all orders of the tied items, or the
+        order in which the items are given.
+
+    Returns
+    -------
+    RankedLists
+        What every list measure takes in place of `y` and `scores`.
+
+    Examples
+    --------
+    >>> from rankbook.metrics import average_precision, ndcg, rank_lists
+    >>> lists = rank_lists([0, 2, 1, 0, 1], [0.9, 0.8, 0.1, 0.2, 0.7], qid=[1, 1, 1, 2, 2])
+    >>> round(ndcg(lists, k=2), 4), round(average_precision(lists), 4)
+    (0.7606, 0.7917)
+    """
+    check_choice(ties, ("average", "order"), "ties")
+    scores = check_scores(scores)
+    grades = _check_grades(y)
+    check_same_length(grades.size, scores.size, "y", "scores")
+    max_grade = float(grades.max())
+    items, lengths = _by_query(qid, scores.size)
+    if items is not None:
+        grades, scores = grades[items], scores[items]
+    blocks = [
+        block
+        for queries, places in _chunks(lengths)
+        for block in _ranked_blocks(queries, places, lengths[queries], grades, scores, ties)
+    ]
+    return RankedLists(blocks, lengths.size, max_grade, ties)
+
+
+def _check_grades(y: Any) -> np.ndarray:
+    """Return grades, in one byte each if they are small integers, else as floats."""
+    grades = np.asarray(y)
+    if grades.dtype.kind not in "iu" or grades.ndim != 1 or grades.size == 0:
+        grades = check_scores(y, "y")
+    if grades.min() < 0:
+        raise ValueError(f"y must hold grades that are not negative, got {grades.min()}")
+    if grades.max() <= _LARGEST_SMALL_GRADE:
+        small = grades.astype(np.uint8)
+        if grades.dtype.kind != "f" or np.array_equal(small, grades):
+            return small
+    return grades.astype(float, copy=False)
+
+
+def _by_query(qid: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """The items in order of their queries (None: they are in order), and the queries' lengths."""
+    if qid is None:
+        return None, np.array([n])
+    given = np.asarray(qid)
+    if given.dtype.kind in "iu" and given.shape == (n,):
+        bounds = np.flatnonzero(given[1:] != given[:-1]) + 1
+        if (given[bounds] > given[bounds - 1]).all():
+            # Sorted integers, the usual case, need neither an encoding nor a sort.
+            return None, np.diff(bounds, prepend=0, append=n)
+    codes = check_qid(qid, n)
+    return np.argsort(codes, kind="stable"), np.bincount(codes)
+
+
+def _chunks(lengths: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | slice]]:
+    """Queries of similar length, few enough for the processor's cache, and their items' places.
+
+    Places form a matrix, with -1 for padding; a slice stands for lists of one length in a row.
+    """
+    first = np.cumsum(lengths) - lengths
+    magnitude = np.frexp(lengths - 0.5)[1]
+    for level in np.flatnonzero(np.bincount(magnitude)):
+        similar = np.flatnonzero(magnitude == level)
+        rows = max(_CHUNK // int(lengths[similar].max()), 1)
+        for queries in np.split(similar, range(rows, similar.size, rows)):
+            width, begin = int(lengths[queries].max()), int(first[queries[0]])
+            if first[queries[-1]] + width - begin == width * queries.size:
+                yield queries, slice(begin, begin + width * queries.size)
+                continue
+            column = np.arange(width)
+            places = first[queries, None] + column
+            places[column >= lengths[queries, None]] = -1
+            yield queries, places
+
+
+def _ranked_blocks(
+    queries: np.ndarray,
+    places: np.ndarray | slice,
+    lengths: np.ndarray,
+    grades: np.ndarray,
+    scores: np.ndarray,
+    ties: str,
+) -> Iterator[Block]:
+    """Sort the rows of one matrix; split those with ties off if they are to be averaged."""
+    if isinstance(places, slice):
+        grades = grades[places].reshape(queries.size, -1)
+        scores = scores[places].reshape(queries.size, -1)
+    else:
+        grades = np.where(places < 0, grades.dtype.type(0), grades[places])
+        scores = np.where(places < 0, -np.inf, scores[places])
+    # An unstable sort is several times faster than a stable one and serves rows without ties.
+    order = np.argsort(scores, axis=1)[:, ::-1]
+    ranked = _pick(scores, order)
+    new = np.empty(ranked.shape, dtype=bool)
+    new[:, 0] = True
+    np.not_equal(ranked[:, 1:], ranked[:, :-1], out=new[:, 1:])
+    n_groups = np.count_nonzero(new, axis=1)
+    tied = n_groups < np.minimum(lengths + 1, ranked.shape[1])
+    if ties == "order":
+        if tied.any():
+            order = _in_given_order(order, new)
+        yield Block(queries, lengths, _pick(grades, order), None)
+        return
+    grades = _pick(grades, order)
+    if not tied.all():
+        strict = ~tied if tied.any() else slice(None)
+        yield Block(queries[strict], lengths[strict], grades[strict], None)
+    if tied.any():
+        yield Block(queries[tied], lengths[tied], grades[tied], new[tied])
+
+
+def _in_given_order(order: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """The order with the items of each tie group sorted by their place in the input."""
+    width = order.shape[1]
+    # One integer holds group and place, and integers sort faster than a stable sort of scores.
+    dtype = np.int32 if width * (width + 1) < np.iinfo(np.int32).max else np.int64
+    key = np.cumsum(new, axis=1, dtype=dtype)
+    key *= width
+    key += order
+    key.sort(axis=1)
+    return key % width
+
+
+def _pick(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """matrix[i, columns[i, j]], faster than take_along_axis for narrow rows."""
+    offsets = np.arange(matrix.shape[0])[:, None] * matrix.shape[1]
+    return np.ravel(matrix)[columns + offsets]
+
+
+def lists_of(y: Any, scores: Any, qid: Any, ties: str) -> RankedLists:
+    """The lists a measure was called with, sorted now unless `rank_lists` did so before."""
+    if not isinstance(y, RankedLists):
+        if scores is None:
+            raise TypeError("scores must be given unless y is what rank_lists returned")
+        return rank_lists(y, scores, qid=qid, ties=ties)
+    if scores is not None or qid is not None:
+        raise TypeError("scores and qid must be left out when y is what rank_lists returned")
+    return y
+
+
+def check_cut(k: int | None) -> int | None:
+    """Return a cut-off, or None for none."""
+    return None if k is None else check_scalar(k, "k", low=1, integer=True)
+
+
+def summary(values: np.ndarray, per_query: bool) -> float | np.ndarray:
+    """Return the values of all queries, or their mean."""
+    return values if per_query else float(values.mean())
+
+
+def check_threshold(threshold: float) -> float:
+    """Return the grade that a relevant item exceeds."""
+    return check_scalar(threshold, "threshold", low=0.0)

@@ -1,0 +1,128 @@
+"""Exact means of list measures over the orders of tied items; derived in `metrics.lists`.
+
+Each function takes a block whose rows hold groups of tied items, and the number of relevant items
+in each group or the probability of stopping at each place, and returns a value for each row.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankbook.metrics._ranked import Block
+
+__all__ = ["mean_average_precision", "mean_cascade", "mean_first_relevant", "mean_push"]
+
+# A group's tail that adds less than this to a measure of order one is not summed.
+_NEGLIGIBLE = 1e-18
+
+
+def _before(block: Block, groups: np.ndarray) -> np.ndarray:
+    """For each group, the sum over the groups above it in its row."""
+    before = np.cumsum(groups) - groups
+    return before - before[block.above == 0][block.row]
+
+
+def mean_average_precision(block: Block, relevant: np.ndarray, k: int | None) -> np.ndarray:
+    """Average precision: (r/m) (c + 1 + (t-1)(r-1)/(m-1)) / (a + t), summed over t <= k - a."""
+    k = block.width if k is None else min(k, block.width)
+    size, above = block.sizes, block.above
+    slope = (relevant - 1) / np.maximum(size - 1, 1)
+    constant = _before(block, relevant) + 1 - above * slope
+    first, last = np.minimum(above, k), np.minimum(above + size, k)
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, block.width + 1))])
+    inverse_ranks = harmonic[last] - harmonic[first]
+    # (t - 1 + a) / (a + t) = 1 - 1 / (a + t) sums to the places less their inverse ranks.
+    sums = constant * inverse_ranks + slope * (last - first - inverse_ranks)
+    total = block.row_sums(relevant)
+    sums = block.row_sums(relevant / size * sums)
+    return np.divide(sums, total, out=np.zeros(total.size), where=total > 0)
+
+
+def mean_first_relevant(block: Block, relevant: np.ndarray, k: int | None) -> np.ndarray:
+    """Reciprocal rank: the first group with a relevant item decides."""
+    groups = np.flatnonzero(relevant > 0)
+    row = block.row[groups]
+    groups = groups[np.diff(row, prepend=-1) > 0]
+    values = np.zeros(block.n_rows)
+    if groups.size == 0:
+        return values
+    r = relevant[groups, None]
+    size, above = block.sizes[groups, None], block.above[groups, None]
+    place = np.arange(1, int((size - r).max()) + 2)
+    # Once only relevant items are left the hazard is 1, and nothing survives beyond.
+    hazard = np.minimum(r / np.maximum(size - place + 1, 1), 1)
+    reached = np.cumprod(1 - hazard, axis=1)
+    hazard[:, 1:] *= reached[:, :-1]
+    if k is not None:
+        hazard[above + place > k] = 0
+    values[block.row[groups]] = (hazard / (above + place)).sum(axis=1)
+    return values
+
+
+def mean_cascade(block: Block, stops: np.ndarray, k: int | None) -> np.ndarray:
+    """Expected reciprocal rank from the mean products E_t of the groups' passing probabilities."""
+    k = block.width if k is None else min(k, block.width)
+    passed = np.cumprod(1 - stops, axis=1)
+    passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
+    reached = passed.ravel()[block.starts]
+    mean_stop = block.group_sums(stops) / block.sizes
+    values = np.where(block.above < k, reached * mean_stop / (block.above + 1), 0.0)
+    open_groups = np.flatnonzero((block.sizes > 1) & (values > 0))
+    open_groups = open_groups[np.argsort(-block.sizes[open_groups], kind="stable")]
+    magnitude = np.frexp(block.sizes[open_groups] - 0.5)[1]
+    for level in np.unique(magnitude):
+        groups = open_groups[magnitude == level]
+        values[groups] = reached[groups] * _group_cascade(
+            stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
+        )
+    return block.row_sums(values)
+
+
+def _group_cascade(
+    stops: np.ndarray, starts: np.ndarray, sizes: np.ndarray, above: np.ndarray, k: int
+) -> np.ndarray:
+    """sum_t (E_{t-1} - E_t) / (a + t) for groups of similar size, largest first.
+
+    Adding an item that is passed with probability q to j items turns their means into
+    E_t + (t / (j + 1)) (q E_{t-1} - E_t), a convex combination, so no digits are lost.
+    """
+    longest = int(sizes[0])
+    item = np.arange(longest)[:, None]
+    # A column for each group: the long axis is the contiguous one.
+    passes = 1 - stops[np.minimum(starts + item, stops.size - 1)]
+    # Maclaurin's inequality, E_t <= E_1^t, says beyond which t nothing is left to add.
+    largest = (np.where(item < sizes, passes, 0).sum(axis=0) / sizes).max()
+    needed = int(min(longest, k - above.min(), _last_place(largest)))
+    means = np.zeros((needed + 1, sizes.size))
+    means[0] = 1
+    for j in range(longest):
+        columns, last = np.searchsorted(-sizes, -j), min(j + 1, needed)
+        step = passes[j, :columns] * means[:last, :columns]
+        step -= means[1 : last + 1, :columns]
+        step *= np.arange(1, last + 1)[:, None] / (j + 1)
+        means[1 : last + 1, :columns] += step
+    place = np.arange(1, needed + 1)[:, None]
+    steps = (means[:-1] - means[1:]) / (above + place)
+    return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
+
+
+def _last_place(largest_mean: float) -> float:
+    if largest_mean <= 0:
+        return 1
+    if largest_mean >= 1:
+        return np.inf
+    return np.ceil(np.log(_NEGLIGIBLE) / np.log(largest_mean)) + 1
+
+
+def mean_push(block: Block, relevant: np.ndarray, total: np.ndarray, p: float) -> np.ndarray:
+    """Sum over negatives of the mean of ((b + u) / n_+)^p, u uniform on 0..r, b positives below."""
+    positive = relevant.astype(np.intp)
+    # Padding has nothing below it, so that its group adds 0 whatever its size.
+    negative = block.sizes - positive
+    below = total[block.row] - _before(block, positive) - positive
+    counts = positive + 1
+    first = np.cumsum(counts) - counts
+    climb = np.arange(counts.sum()) - np.repeat(first - below, counts)
+    powers = (climb / np.repeat(total[block.row], counts)) ** p
+    means = np.add.reduceat(powers, first) / counts
+    return block.row_sums(negative * means)

@@ -1,0 +1,375 @@
+"""List measures: closed forms, brute force over tie orders, scikit-learn, simulation, bad input."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.metrics import (
+    average_precision_score,
+    dcg_score,
+    label_ranking_average_precision_score,
+    ndcg_score,
+)
+
+from rankbook.metrics import auc
+from rankbook.metrics import lists as m
+
+# ---------------------------------------------------------------- one ordered list, in plain loops
+
+
+def plain_linear(grades, gain, discount, k=None):
+    n = len(grades)
+    return sum(gain(g) * discount(i, n) for i, g in list(enumerate(grades, 1))[:k])
+
+
+def plain_dcg(grades, k=None):
+    return plain_linear(grades, lambda g: 2.0**g - 1, lambda i, n: 1 / np.log2(1 + i), k)
+
+
+def plain_ndcg(grades, k=None):
+    best = plain_dcg(sorted(grades, reverse=True), k)
+    return plain_dcg(grades, k) / best if best > 0 else 0.0
+
+
+def plain_precision(grades, k=None):
+    return sum(g > 0 for g in grades[:k]) / (len(grades) if k is None else k)
+
+
+def plain_ap(grades, k=None):
+    hits = [g > 0 for g in grades]
+    found = [sum(hits[: i + 1]) / (i + 1) for i in range(len(hits)) if hits[i]]
+    inside = sum(hits[:k])
+    return sum(found[:inside]) / sum(hits) if any(hits) else 0.0
+
+
+def plain_rr(grades, k=None):
+    return next((1 / i for i, g in enumerate(grades[:k], 1) if g > 0), 0.0)
+
+
+def plain_err(grades, k=None, top=4):
+    value, reached = 0.0, 1.0
+    for i, g in enumerate(grades[:k], 1):
+        stop = (2.0**g - 1) / 2.0**top
+        value, reached = value + reached * stop / i, reached * (1 - stop)
+    return value
+
+
+def plain_push(grades, k=None, p=3.0):
+    hits = [g > 0 for g in grades]
+    if all(hits) or not any(hits):
+        return np.nan
+    below = [sum(hits[i:]) / sum(hits) for i in range(len(hits)) if not hits[i]]
+    return sum(b**p for b in below) / len(below)
+
+
+def linear(y, scores, **kwargs):
+    return m.linear_rank_statistic(
+        y, scores, lambda g: 1 + g**2, lambda i, n: 1 / i + 1 / n, **kwargs
+    )
+
+
+def err4(y, scores, **kwargs):
+    return m.err(y, scores, max_grade=4, **kwargs)
+
+
+def push3(y, scores, k=None, **kwargs):
+    return m.p_norm_push(y, scores, 3.0, **kwargs)
+
+
+def plain_general(grades, k=None):
+    return plain_linear(grades, lambda g: 1 + g**2, lambda i, n: 1 / i + 1 / n, k)
+
+
+MEASURES = {
+    "linear": (linear, plain_general),
+    "dcg": (m.dcg, plain_dcg),
+    "ndcg": (m.ndcg, plain_ndcg),
+    "precision": (m.precision_at, plain_precision),
+    "ap": (m.average_precision, plain_ap),
+    "rr": (m.reciprocal_rank, plain_rr),
+    "err": (err4, plain_err),
+    "push": (push3, plain_push),
+}
+every_measure = pytest.mark.parametrize("name", MEASURES)
+
+
+def ranked(y, scores):
+    """Grades in ranked order, ties as given."""
+    return [y[i] for i in sorted(range(len(y)), key=lambda i: -scores[i])]
+
+
+def over_tie_orders(plain, y, scores, k):
+    """The mean of a measure over all orders of the items that respect the scores."""
+    values = [
+        plain([y[i] for i in order], k)
+        for order in permutations(range(len(y)))
+        if all(scores[a] >= scores[b] for a, b in zip(order, order[1:], strict=False))
+    ]
+    return np.mean(values)
+
+
+# ------------------------------------------------------------------------------------ closed forms
+
+
+def test_by_hand():
+    y, scores = [0, 1, 2], [3.0, 2.0, 1.0]
+    assert_allclose(m.dcg(y, scores), 1 / np.log2(3) + 3 / 2)
+    assert_allclose(m.ndcg(y, scores), (1 / np.log2(3) + 3 / 2) / (3 + 1 / np.log2(3)))
+    assert_allclose(m.average_precision(y, scores), (1 / 2 + 2 / 3) / 2)
+    assert m.reciprocal_rank(y, scores) == 0.5
+    assert_allclose(m.precision_at(y, scores, k=2), 0.5)
+    assert_allclose(m.err(y, scores), 1 / 2 * 1 / 4 + 1 / 3 * 3 / 4 * 3 / 4)
+    assert_allclose(m.p_norm_push(y, scores, 5.0), 1.0)
+    assert_allclose(m.linear_rank_statistic(y, scores, np.sqrt, lambda i, n: n - i), 1.0)
+
+
+def test_constant_scorer_has_closed_forms():
+    n, r = 12, 5
+    y, scores = np.r_[np.ones(r), np.zeros(n - r)], np.zeros(n)
+    harmonic = (1 / np.arange(1, n + 1)).sum()
+    expected = (harmonic + (r - 1) / (n - 1) * (n - harmonic)) / n
+    assert_allclose(m.average_precision(y, scores), expected)
+    assert_allclose(m.precision_at(y, scores, k=4), r / n)
+    assert_allclose(m.dcg(y, scores), r / n * (1 / np.log2(np.arange(2, n + 2))).sum())
+    # Two identical items, each passed with probability 1/2.
+    assert_allclose(m.err([1, 1], [0, 0]), 1 / 2 + 1 / 4 / 2)
+
+
+def test_push_with_p_1_is_one_minus_auc():
+    rng = np.random.default_rng(0)
+    y, scores = rng.integers(0, 2, 200), rng.integers(0, 20, 200)
+    assert_allclose(m.p_norm_push(y, scores, 1.0), 1 - auc(y, scores))
+
+
+def test_linear_statistic_holds_the_auc():
+    rng = np.random.default_rng(1)
+    y, scores = rng.integers(0, 2, 300), rng.integers(0, 40, 300)
+    n, positives = y.size, y.sum()
+    value = m.linear_rank_statistic(y, scores, lambda g: g, lambda i, n: n - i)
+    pairs = value - positives * (positives - 1) / 2
+    assert_allclose(pairs / (positives * (n - positives)), auc(y, scores))
+
+
+# ------------------------------------------------------------------------------------- brute force
+
+
+@every_measure
+@pytest.mark.parametrize("k", [None, 1, 2, 3, 5, 9])
+def test_average_is_the_mean_over_tie_orders(name, k):
+    measure, plain = MEASURES[name]
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        n = int(rng.integers(1, 7))
+        y, scores = rng.integers(0, 5, n), rng.integers(0, 3, n).astype(float)
+        if name == "push" and ((y > 0).all() or not (y > 0).any()):
+            continue
+        got = measure(y, scores, k=k, per_query=True)
+        assert_allclose(got, [over_tie_orders(plain, y, scores, k)], rtol=1e-12, atol=1e-15)
+
+
+@every_measure
+@pytest.mark.parametrize("k", [None, 1, 4, 30])
+def test_ragged_unsorted_queries(name, k):
+    measure, plain = MEASURES[name]
+    rng = np.random.default_rng(3)
+    qid = rng.permutation(np.repeat([7, -2, 30, 31, 5], [1, 40, 9, 17, 3]))
+    y, scores = rng.integers(0, 5, qid.size), rng.integers(0, 12, qid.size) / 3
+    y[qid == 31] = 0
+    got = measure(y, scores, k=k, qid=qid, per_query=True, ties="order")
+    k = None if name == "push" else k
+    expected = [plain(ranked(y[qid == q], scores[qid == q]), k) for q in sorted(set(qid))]
+    assert_allclose(got, expected, rtol=1e-12)
+    apart = [
+        measure(y[qid == q], scores[qid == q], k=k, per_query=True)[0] for q in sorted(set(qid))
+    ]
+    assert_allclose(measure(y, scores, k=k, qid=qid, per_query=True), apart, rtol=1e-12)
+
+
+@every_measure
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_both_tie_rules_agree_without_ties_and_with_brute_force(name, data):
+    measure, plain = MEASURES[name]
+    n = data.draw(st.integers(2, 8))
+    y = data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n))
+    scores = data.draw(st.lists(st.floats(-5, 5), min_size=n, max_size=n, unique=True))
+    average = measure(y, scores, per_query=True)
+    assert_allclose(average, measure(y, scores, per_query=True, ties="order"))
+    assert_allclose(average, [plain(ranked(y, scores))], rtol=1e-12, atol=1e-15)
+
+
+def test_grades_that_are_not_small_integers():
+    rng = np.random.default_rng(4)
+    y, scores = rng.gamma(1.0, size=60), rng.integers(0, 20, 60)
+    qid = np.repeat([0, 1], [20, 40])
+    expected = [plain_ndcg(ranked(y[qid == q], scores[qid == q]), 7) for q in (0, 1)]
+    assert_allclose(m.ndcg(y, scores, k=7, qid=qid, per_query=True, ties="order"), expected)
+    high = np.array([300.0, 2.0, 0.0])
+    assert_allclose(m.ndcg(high, [1, 2, 3]), plain_ndcg([0.0, 2.0, 300.0]))
+    assert_allclose(m.err(high, [1, 2, 3]), 1 / 3)
+    whole = rng.integers(0, 41, 50)
+    assert_allclose(m.ndcg(whole, np.arange(50)), plain_ndcg(whole[::-1].tolist()))
+
+
+def test_large_tie_group_truncates_without_loss():
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 5, 3000)
+    stops = (2.0**y - 1) / 16
+    # Sequential expectation: draw the order by simulation of the exact recursion, item by item.
+    means = np.zeros(y.size + 1)
+    means[0] = 1
+    for j, stop in enumerate(stops):
+        t = np.arange(1, j + 2)
+        means[1 : j + 2] += t / (j + 1) * ((1 - stop) * means[: j + 1] - means[1 : j + 2])
+    expected = ((means[:-1] - means[1:]) / np.arange(1, y.size + 1)).sum()
+    assert_allclose(m.err(y, np.zeros(y.size), max_grade=4), expected, rtol=1e-13)
+
+
+# -------------------------------------------------------------------- independent implementations
+
+
+@pytest.mark.parametrize("k", [None, 1, 5, 50])
+def test_scikit_learn_dcg_and_ndcg_average_ties_too(k):
+    rng = np.random.default_rng(6)
+    y, scores = rng.integers(0, 5, (30, 20)), rng.integers(0, 6, (30, 20))
+    qid = np.repeat(np.arange(30), 20)
+    ours = {"k": k, "qid": qid, "gain": "linear"}
+    assert_allclose(m.dcg(y.ravel(), scores.ravel(), **ours), dcg_score(y, scores, k=k))
+    assert_allclose(m.ndcg(y.ravel(), scores.ravel(), **ours), ndcg_score(y, scores, k=k))
+    gains = 2.0**y - 1
+    ours["gain"] = "exponential"
+    assert_allclose(m.ndcg(y.ravel(), scores.ravel(), **ours), ndcg_score(gains, scores, k=k))
+    natural = m.dcg(y.ravel(), scores.ravel(), k=k, qid=qid, log_base=np.e)
+    assert_allclose(natural, dcg_score(gains, scores, k=k, log_base=np.e))
+
+
+def test_scikit_learn_average_precision_without_ties():
+    rng = np.random.default_rng(7)
+    y, scores = rng.integers(0, 2, (25, 30)), rng.normal(size=(25, 30))
+    y[:, 0] = 1
+    qid = np.repeat(np.arange(25), 30)
+    got = m.average_precision(y.ravel(), scores.ravel(), qid=qid, per_query=True)
+    assert_allclose(got, [average_precision_score(a, b) for a, b in zip(y, scores, strict=True)])
+    assert_allclose(got.mean(), label_ranking_average_precision_score(y, scores))
+
+
+def test_err_is_the_mean_of_a_simulated_cascade():
+    rng = np.random.default_rng(8)
+    y = np.array([1, 3, 0, 2, 4, 1, 2])
+    scores = np.array([2.0, 1.0, 1.0, 3.0, 1.0, 0.0, 2.0])
+    draws = 200_000
+    noise = rng.random((draws, y.size))
+    order = np.lexsort((noise, np.broadcast_to(-scores, noise.shape)), axis=1)
+    stops = rng.random((draws, y.size)) < ((2.0**y - 1) / 16)[order]
+    value = np.where(stops.any(axis=1), 1 / (stops.argmax(axis=1) + 1), 0.0)
+    tolerance = 4 * value.std() / np.sqrt(draws)
+    assert abs(m.err(y, scores, max_grade=4) - value.mean()) < tolerance
+    first = np.where(stops[:, :3].any(axis=1), value, 0.0)
+    assert abs(m.err(y, scores, k=3, max_grade=4) - first.mean()) < tolerance
+
+
+# ------------------------------------------------------------------------------------- invariances
+
+
+@every_measure
+def test_increasing_transforms_and_order_of_items_change_nothing(name):
+    measure, _ = MEASURES[name]
+    rng = np.random.default_rng(9)
+    y, scores = rng.integers(0, 5, 90), rng.integers(0, 15, 90)
+    qid = rng.integers(0, 7, 90)
+    value = measure(y, scores, qid=qid, k=6)
+    assert_allclose(measure(y, np.exp(scores / 5) + 3, qid=qid, k=6), value, rtol=1e-12)
+    shuffle = rng.permutation(90)
+    assert_allclose(measure(y[shuffle], scores[shuffle], qid=qid[shuffle], k=6), value, rtol=1e-12)
+    names = np.array(list("cabgfde"))
+    assert_allclose(measure(y, scores, qid=names[qid], k=6), value, rtol=1e-12)
+
+
+def test_perfect_reversed_and_empty_lists():
+    y = np.array([0, 1, 2, 0, 3])
+    for measure in (m.ndcg, m.average_precision, m.reciprocal_rank):
+        assert_allclose(measure(y, y), 1.0)
+        assert measure(y, -y) < measure(y, np.zeros(5)) < 1
+        assert measure(np.zeros(3), [1, 2, 3]) == 0
+    assert m.err([0, 0], [1, 2]) == 0 and m.dcg([0, 0], [1, 2]) == 0
+    assert m.p_norm_push(y, y) == 0 and m.p_norm_push(y, -y) == 1
+    assert m.ndcg([2], [0.0]) == m.average_precision([2], [0.0]) == 1.0
+
+
+def test_threshold_moves_relevance():
+    y, scores = np.array([1, 2, 3, 0]), np.array([4, 3, 2, 1])
+    assert m.reciprocal_rank(y, scores, threshold=1) == 0.5
+    assert m.precision_at(y, scores, k=2, threshold=2) == 0
+    assert_allclose(m.average_precision(y, scores, threshold=2), 1 / 3)
+
+
+def test_prepared_lists_give_the_same_values():
+    rng = np.random.default_rng(10)
+    y, scores, qid = rng.integers(0, 5, 80), rng.integers(0, 9, 80), rng.integers(0, 6, 80)
+    for ties in ("average", "order"):
+        lists = m.rank_lists(y, scores, qid=qid, ties=ties)
+        assert "n_queries=6" in repr(lists)
+        for measure in (m.ndcg, m.dcg, m.err, m.average_precision, m.reciprocal_rank):
+            expected = measure(y, scores, qid=qid, ties=ties, per_query=True, k=4)
+            assert_array_equal(measure(lists, per_query=True, k=4), expected)
+
+
+def test_push_skips_queries_without_a_pair():
+    y, scores, qid = [1, 1, 0, 1, 0], [2, 1, 3, 2, 1], [1, 1, 2, 2, 2]
+    assert_array_equal(m.p_norm_push(y, scores, qid=qid, per_query=True), [np.nan, 0.5])
+    assert m.p_norm_push(y, scores, qid=qid) == 0.5
+    with pytest.raises(ValueError, match="y must hold a positive and a negative"):
+        m.p_norm_push([1, 1], [1, 2])
+
+
+# --------------------------------------------------------------------------------------- bad input
+
+
+@every_measure
+@pytest.mark.parametrize(
+    ("y", "scores", "error", "message"),
+    [
+        ([], [], ValueError, "scores must not be empty"),
+        ([1, 0], [1.0], ValueError, "y and scores must have the same length"),
+        ([1, np.nan], [1.0, 2.0], ValueError, "y must be finite"),
+        ([1, -1], [1.0, 2.0], ValueError, "y must hold grades that are not negative"),
+        ([1, 0], [1.0, np.inf], ValueError, "scores must be finite"),
+        ([1, 0], ["a", "b"], TypeError, "scores must be real numbers"),
+        ([[1, 0]], [[1.0, 2.0]], ValueError, "scores must be one-dimensional"),
+    ],
+)
+def test_bad_lists(name, y, scores, error, message):
+    with pytest.raises(error, match=message):
+        MEASURES[name][0](y, scores)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: m.ndcg([1, 0], [1, 2], k=0), ValueError, "k must be at least 1"),
+        (lambda: m.ndcg([1, 0], [1, 2], k=2.5), TypeError, "k must be an integer"),
+        (lambda: m.ndcg([1, 0], [1, 2], ties="mean"), ValueError, "ties must be one of"),
+        (lambda: m.ndcg([1, 0], [1, 2], qid=[1]), ValueError, "qid and y must have the same"),
+        (lambda: m.ndcg([1, 0], [1, 2], gain="cubic"), ValueError, "gain must be one of"),
+        (lambda: m.ndcg([1, 0], [1, 2], gain=lambda g: g - 1), ValueError, "gain must not be neg"),
+        (lambda: m.dcg([1, 0], [1, 2], log_base=1.0), ValueError, "log_base must be greater"),
+        (lambda: m.err([3, 0], [1, 2], max_grade=2), ValueError, "max_grade must be at least"),
+        (lambda: m.precision_at([1], [1], threshold=-1), ValueError, "threshold must be at least"),
+        (lambda: m.p_norm_push([1, 0], [1, 2], p=0), ValueError, "p must be greater than"),
+        (lambda: m.ndcg([1, 0]), TypeError, "scores must be given"),
+        (lambda: m.ndcg(m.rank_lists([1], [1]), [1]), TypeError, "scores and qid must be left out"),
+        (lambda: m.linear_rank_statistic([1], [1], 2, 3), TypeError, "gain and discount must be"),
+        (
+            lambda: m.linear_rank_statistic([1], [1], np.sqrt, lambda i, n: 1 / (i - 1.0)),
+            ValueError,
+            "discount must return finite",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_bad_arguments(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
