@@ -1,0 +1,398 @@
+r"""Preference graphs: edge losses, difference graphs, low noise, and exact best orders.
+
+A **preference graph** is a directed acyclic graph whose edge :math:`i \to j` with weight
+:math:`a_{ij}` says that item i should be above item j, at a penalty of :math:`a_{ij}` if it is not.
+Everywhere in this module ``a[i, j]`` is the (expected) penalty of putting j above i.
+
+Weights may be floats, integers or `fractions.Fraction`. Integers and fractions stay exact:
+comparisons are then made without a tolerance, and losses come out as integers or fractions.
+
+References
+----------
+J. C. Duchi, L. W. Mackey, M. I. Jordan (2010), On the consistency of ranking algorithms, ICML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+
+from rankbook._edge_weights import check_edge_weights, is_exact, tolerance
+from rankbook._linear_order import (
+    by_milp,
+    by_subsets,
+    find_cycle,
+    order_penalty,
+    strong_components,
+    topological_order,
+)
+from rankbook._validation import (
+    check_choice,
+    check_probabilities,
+    check_same_length,
+    check_scalar,
+    check_scores,
+)
+
+__all__ = [
+    "PreferenceGraph",
+    "difference_graph",
+    "edge_loss",
+    "expected_weights",
+    "is_dag",
+    "is_low_noise",
+    "is_optimal",
+    "minimum_edge_loss",
+    "optimal_order",
+]
+
+TIES = ("index", "both")
+METHODS = ("auto", "subsets", "milp")
+# Dynamic programming needs m 2^m numbers: at 12 nodes it still beats an integer program.
+_SUBSET_NODES = 12
+_SUBSET_LIMIT = 20
+
+
+class PreferenceGraph:
+    """A directed acyclic graph of weighted preferences over items 0..m-1.
+
+    Parameters
+    ----------
+    weights : array-like of shape (m, m)
+        ``weights[i, j]``, the penalty of putting j above i; zero where there is no edge.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (m, m)
+        The weights, read-only; exact if integers or fractions were given.
+
+    Raises
+    ------
+    ValueError
+        If the matrix is not square, has negative weights or self-loops, or holds a cycle.
+
+    Examples
+    --------
+    >>> graph = PreferenceGraph([[0, 2, 0], [0, 0, 1], [0, 0, 0]])
+    >>> graph.edges
+    [(0, 1, 2), (1, 2, 1)]
+    >>> graph.loss([1.0, 3.0, 2.0])
+    2
+    """
+
+    __slots__ = ("_weights",)
+
+    def __init__(self, weights: Any) -> None:
+        checked = check_edge_weights(weights, "weights").copy()
+        if not is_dag(checked):
+            raise ValueError(
+                "weights must be those of a directed acyclic graph, got a cycle through nodes "
+                f"{find_cycle(checked)}"
+            )
+        checked.flags.writeable = False
+        self._weights = checked
+
+    @classmethod
+    def from_edges(cls, n_nodes: int, edges: Mapping[tuple[int, int], Any]) -> PreferenceGraph:
+        """Return the graph with the given edges, a mapping from (i, j) to the weight of i -> j.
+
+        Examples
+        --------
+        >>> PreferenceGraph.from_edges(3, {(0, 2): 1}).weights.tolist()
+        [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+        """
+        n_nodes = check_scalar(n_nodes, "n_nodes", low=1, integer=True)
+        weights = [[0] * n_nodes for _ in range(n_nodes)]
+        for (i, j), weight in edges.items():
+            if not (0 <= i < n_nodes and 0 <= j < n_nodes):
+                raise ValueError(f"edges must join nodes 0..{n_nodes - 1}, got {(i, j)}")
+            weights[i][j] = weight
+        return cls(weights)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The (m, m) matrix of weights."""
+        return self._weights
+
+    @property
+    def n_nodes(self) -> int:
+        """The number of items."""
+        return len(self._weights)
+
+    @property
+    def edges(self) -> list[tuple[int, int, Any]]:
+        """The edges (i, j, weight), row by row."""
+        table = self._weights.tolist()
+        return [(i, j, table[i][j]) for i, j in np.argwhere(self._weights > 0).tolist()]
+
+    def loss(self, scores: Any, ties: str = "index"):
+        """Return the edge loss (7) of the scores; see `edge_loss`."""
+        return edge_loss(scores, self._weights, ties=ties)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PreferenceGraph) and np.array_equal(self._weights, other._weights)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._weights.ravel().tolist()))
+
+    def __repr__(self) -> str:
+        return f"PreferenceGraph({self._weights.tolist()})"
+
+
+def is_dag(a: Any) -> bool:
+    """Say whether the edges of positive weight hold no directed cycle.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Non-negative weights, zero on the diagonal.
+
+    Returns
+    -------
+    bool
+        True if the graph is acyclic.
+
+    Examples
+    --------
+    >>> is_dag([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
+    True
+    >>> is_dag([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    False
+    """
+    edges = (check_edge_weights(a) > 0).astype(int)
+    return len(topological_order(edges)) == len(edges)
+
+
+def expected_weights(graphs: Iterable[Any], probabilities: Sequence[Any]) -> np.ndarray:
+    r"""Return the expected penalties :math:`a_{ij} = \sum_G p_G a_{ij}^G` (above (8)).
+
+    Parameters
+    ----------
+    graphs : sequence of PreferenceGraph or of array-likes of shape (m, m)
+        Acyclic graphs over the same m items.
+    probabilities : sequence of float, int or Fraction
+        Their probabilities, which sum to one; fractions and exact graphs give exact weights.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+        The expected penalties. They may well hold cycles.
+
+    Examples
+    --------
+    >>> up, down = [[0, 1], [0, 0]], [[0, 0], [1, 0]]
+    >>> expected_weights([up, down], [0.75, 0.25]).tolist()
+    [[0.0, 0.75], [0.25, 0.0]]
+    """
+    graphs = [g if isinstance(g, PreferenceGraph) else PreferenceGraph(g) for g in graphs]
+    if not graphs:
+        raise ValueError("graphs must not be empty")
+    for graph in graphs:
+        check_same_length(graph.n_nodes, graphs[0].n_nodes, "graphs[k]", "graphs[0]")
+    as_float = check_probabilities(probabilities, n=len(graphs))
+    exact = all(isinstance(p, Rational) for p in probabilities)
+    if exact and sum(probabilities) != 1:
+        raise ValueError(f"probabilities must sum to one, got a sum of {sum(probabilities)}")
+    if exact and all(is_exact(g.weights) for g in graphs):
+        terms = [
+            g.weights.astype(object) * Fraction(p)
+            for g, p in zip(graphs, probabilities, strict=True)
+        ]
+    else:
+        terms = [g.weights.astype(float) * p for g, p in zip(graphs, as_float, strict=True)]
+    return sum(terms[1:], start=terms[0])
+
+
+def difference_graph(a: Any) -> np.ndarray:
+    r"""Return the weights :math:`\max(a_{ij} - a_{ji}, 0)` of the difference graph.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Expected penalties.
+
+    Returns
+    -------
+    ndarray of shape (m, m)
+        Of each pair at most one edge is left, with the net weight of the preference.
+
+    Examples
+    --------
+    >>> difference_graph([[0, 5], [3, 0]]).tolist()
+    [[0, 2], [0, 0]]
+    """
+    a = check_edge_weights(a)
+    return np.maximum(a - a.T, 0)
+
+
+def is_low_noise(a: Any, tol: float = 1e-9) -> bool:
+    r"""Say whether the difference graph obeys the reverse triangle inequality of Definition 8.
+
+    Whenever it has edges :math:`i \to j` and :math:`j \to k`, the weight of :math:`i \to k` must be
+    at least the sum of theirs. A low-noise graph has an acyclic difference graph.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Expected penalties (the difference is taken here).
+    tol : float, default 1e-9
+        Tolerance for float weights, relative to the largest; integers and fractions are compared
+        exactly.
+
+    Returns
+    -------
+    bool
+        True if the condition holds.
+
+    Examples
+    --------
+    >>> is_low_noise([[0, 1, 3], [0, 0, 2], [0, 0, 0]])
+    True
+    >>> is_low_noise([[0, 1, 2], [0, 0, 2], [0, 0, 0]])
+    False
+    """
+    a = check_edge_weights(a)
+    tol = tolerance(a, tol)
+    net = a - a.T
+    edge = net > tol
+    slack = net[:, None, :] - net[:, :, None] - net[None, :, :]
+    path = edge[:, :, None] & edge[None, :, :]
+    return bool((slack[path] >= -tol).all())
+
+
+def edge_loss(scores: Any, a: Any, ties: str = "index"):
+    r"""Return the penalty of the edges that the scores get wrong, (7) for a graph, (8) in the mean.
+
+    .. math:: \sum_{i<j} a_{ij} 1[s_i \le s_j] + \sum_{i>j} a_{ij} 1[s_i < s_j]
+
+    Parameters
+    ----------
+    scores : array-like of shape (m,)
+        A higher score is ranked higher.
+    a : array-like of shape (m, m) or PreferenceGraph
+        Penalties, ``a[i, j]`` for putting j above i.
+    ties : {"index", "both"}, default "index"
+        "index", the paper's: tied nodes i < j pay ``a[i, j]`` alone, as if j were above i. "both":
+        they pay ``a[i, j] + a[j, i]``, since neither edge has a strictly higher first end.
+
+    Returns
+    -------
+    int, Fraction or float
+        The loss, exact for exact weights.
+
+    Examples
+    --------
+    >>> a = [[0, 5], [3, 0]]
+    >>> edge_loss([2.0, 1.0], a), edge_loss([1.0, 2.0], a)
+    (3, 5)
+    >>> edge_loss([1.0, 1.0], a), edge_loss([1.0, 1.0], a, ties="both")
+    (5, 8)
+    """
+    a = check_edge_weights(a)
+    check_choice(ties, TIES, "ties")
+    check_same_length(check_scores(scores).size, len(a), "scores", "a")
+    # Ranks, not floats: scores may be fractions that differ by less than a float can tell.
+    _, rank = np.unique(np.asarray(scores), return_inverse=True)
+    wrong = rank[:, None] < rank[None, :]
+    tied = rank[:, None] == rank[None, :]
+    wrong |= np.triu(tied, 1) if ties == "index" else tied
+    total = a[wrong].sum()
+    return total.item() if isinstance(total, np.generic) else total
+
+
+def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None) -> np.ndarray:
+    r"""Return nodes, best first, in an order of least edge loss.
+
+    This is the minimum feedback arc set problem, NP-hard in general (Lemma 7). The strong
+    components of the difference graph are solved apart, since some best order keeps each of them
+    together and puts them in topological order; so an acyclic difference graph is merely sorted.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Penalties, ``a[i, j]`` for putting j above i.
+    method : {"auto", "subsets", "milp"}, default "auto"
+        For a component: dynamic programming over subsets (at most 20 nodes), an integer program
+        solved by HiGHS, or the first up to 12 nodes and the second beyond.
+    time_limit : float, optional
+        Seconds allowed for each integer program; a RuntimeError is raised beyond.
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        The nodes, best first. Where several orders are best, one of them, always the same.
+
+    Examples
+    --------
+    A cycle has to be broken somewhere, best at its lightest edge:
+
+    >>> optimal_order([[0, 3, 0], [0, 0, 4], [2, 0, 0]]).tolist()
+    [0, 1, 2]
+    """
+    a = check_edge_weights(a)
+    check_choice(method, METHODS, "method")
+    if time_limit is not None:
+        time_limit = check_scalar(time_limit, "time_limit", low=0.0, strict_low=True)
+    parts = []
+    for nodes in strong_components(a):
+        inner = a[np.ix_(nodes, nodes)]
+        small = len(nodes) <= _SUBSET_NODES
+        if method == "subsets" and len(nodes) > _SUBSET_LIMIT:
+            raise ValueError(
+                f"method 'subsets' takes components of at most {_SUBSET_LIMIT} nodes, "
+                f"got {len(nodes)}; use 'milp'"
+            )
+        if len(nodes) == 1:
+            parts.append(nodes)
+        elif method == "subsets" or (method == "auto" and small):
+            parts.append(nodes[by_subsets(inner)])
+        else:
+            parts.append(nodes[by_milp(inner, time_limit)])
+    return np.concatenate(parts)
+
+
+def minimum_edge_loss(a: Any, method: str = "auto"):
+    """Return the least edge loss of any scores, attained by `optimal_order`.
+
+    Examples
+    --------
+    >>> minimum_edge_loss([[0, 3, 0], [0, 0, 4], [2, 0, 0]])
+    2
+    """
+    a = check_edge_weights(a)
+    total = order_penalty(optimal_order(a, method), a)
+    return total.item() if isinstance(total, np.generic) else total
+
+
+def is_optimal(scores: Any, a: Any, ties: str = "index", tol: float = 1e-9) -> bool:
+    r"""Say whether the scores lie in :math:`A(p)`, the scores of least expected edge loss (5).
+
+    Parameters
+    ----------
+    scores : array-like of shape (m,)
+        Scores of the nodes.
+    a : array-like of shape (m, m) or PreferenceGraph
+        Expected penalties.
+    ties : {"index", "both"}, default "index"
+        What a tie pays, as in `edge_loss`.
+    tol : float, default 1e-9
+        Tolerance for float weights, relative to the largest; exact weights have none.
+
+    Returns
+    -------
+    bool
+        True if no scores have a smaller loss.
+
+    Examples
+    --------
+    >>> a = [[0, 5], [3, 0]]
+    >>> is_optimal([2.0, 1.0], a), is_optimal([1.0, 1.0], a)
+    (True, False)
+    """
+    a = check_edge_weights(a)
+    loss = edge_loss(scores, a, ties=ties)
+    return bool(loss <= minimum_edge_loss(a) + tolerance(a, tol))
