@@ -1,0 +1,145 @@
+"""What a minimiser hands back, and the check that anyone can repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from rankbook.exceptions import CertificateError
+from rankbook.losses import Hinge
+from rankbook.surrogates._flows import dual_bound, is_circulation
+from rankbook.surrogates._problem import EdgeProblem
+from rankbook.surrogates._solve import hinge_value
+
+__all__ = ["Certificate", "SurrogateResult", "verify"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    r"""A proof of optimality by duality.
+
+    Attributes
+    ----------
+    flow : tuple of Fraction
+        A circulation over the edges of the problem, exact in rational arithmetic.
+    lower : Fraction or float
+        The bound below every value that it gives.
+    upper : Fraction or float
+        The value at the scores (of the components, where the infimum is not attained).
+    stationarity : float
+        The largest entry of the gradient, over the total weight; 0 for the exact hinge proof.
+    exact : bool
+        Whether primal and dual were compared in rational arithmetic (the hinge loss).
+    """
+
+    flow: tuple[Fraction, ...] = field(repr=False)
+    lower: Fraction | float
+    upper: Fraction | float
+    stationarity: float
+    exact: bool
+
+    @property
+    def gap(self) -> Fraction | float:
+        """Upper minus lower bound: zero, or what rounding leaves."""
+        return self.upper - self.lower
+
+
+@dataclass(frozen=True)
+class SurrogateResult:
+    """The minimiser of a surrogate risk.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Scores of mean zero. If the infimum is not attained, scores whose risk exceeds it by less
+        than rounding.
+    value : float
+        The infimum.
+    order : ndarray of int, shape (m,)
+        The nodes, best first (ties by index).
+    attained : bool
+        Whether the infimum is a minimum.
+    unique : bool
+        Whether the minimiser is unique up to a constant.
+    certificate : Certificate
+        The proof.
+    exact_scores : tuple of Fraction or None
+        The scores in rational arithmetic, for the hinge loss.
+    lowest : ndarray of shape (m, m)
+        ``lowest[i, j]``, the infimum of ``s_i - s_j`` over all minimisers; infinite if not bounded.
+        Fractions for the hinge loss.
+    """
+
+    scores: np.ndarray
+    value: float
+    order: np.ndarray
+    attained: bool
+    unique: bool
+    certificate: Certificate
+    exact_scores: tuple[Fraction, ...] | None = field(repr=False)
+    lowest: np.ndarray = field(repr=False)
+    problem: EdgeProblem = field(repr=False)
+
+    def difference_range(self, i: int, j: int) -> tuple[Any, Any]:
+        """Return the infimum and supremum of ``s_i - s_j`` over all minimisers."""
+        return self.lowest[i, j], -self.lowest[j, i]
+
+    def problem_matrix(self) -> np.ndarray:
+        """Return the weights of the problem as a float matrix."""
+        matrix = np.zeros((self.problem.n, self.problem.n))
+        np.add.at(matrix, (self.problem.tail, self.problem.head), self.problem.w)
+        return matrix
+
+
+def _inner_value(problem: EdgeProblem, result: SurrogateResult):
+    """Return W without the edges between components if those vanish only in the limit."""
+    if result.attained:
+        if isinstance(problem.loss, Hinge):
+            return hinge_value(problem, list(result.exact_scores))
+        return problem.value(result.scores)
+    total = 0.0
+    for nodes in problem.strong_components:
+        total += problem.restrict(nodes)[0].value(result.scores[nodes])
+    return total
+
+
+def verify(result: SurrogateResult, tol: float = 1e-8) -> None:
+    """Check a result from its data alone: no solver, no trust in what it says of itself.
+
+    Parameters
+    ----------
+    result : SurrogateResult
+        A result of `minimize_edgewise` or `minimize_pairwise`.
+    tol : float, default 1e-8
+        Relative tolerance of the gap for smooth losses; the hinge loss is checked exactly (for
+        float weights, to 1e-12).
+
+    Raises
+    ------
+    CertificateError
+        If the flow is no circulation, or its bound does not meet the value of the scores.
+
+    Examples
+    --------
+    >>> from rankbook.surrogates import minimize_edgewise
+    >>> verify(minimize_edgewise([[0, 2], [1, 0]], "logistic"))
+    """
+    problem, flow = result.problem, list(result.certificate.flow)
+    if len(flow) != len(problem.weight) or not is_circulation(problem, flow):
+        raise CertificateError("the certificate's flow is not a circulation over the edges")
+    lower, upper = dual_bound(problem, flow), _inner_value(problem, result)
+    if isinstance(problem.loss, Hinge):
+        as_floats = np.array([float(s) for s in result.exact_scores])
+        if np.abs(as_floats - result.scores).max() > 1e-9 * (1 + np.abs(as_floats).max()):
+            raise CertificateError("the scores differ from the exact scores that were certified")
+        tol = Fraction(1, 10**12)
+    if upper - lower > tol * max(abs(upper), abs(lower)):
+        raise CertificateError(
+            f"the scores have the risk {float(upper):.10g}, the dual bound is {float(lower):.10g}"
+        )
+    value = float(upper + problem.constant)
+    if abs(result.value - value) > tol * abs(value):
+        raise CertificateError(f"the value is {value:.10g}, not {result.value:.10g}")
