@@ -29,7 +29,7 @@ __all__ = [
     "check_weights",
 ]
 
-# Wide enough for probabilities that were rounded to single precision, narrow enough to catch errors.
+# Wide enough for probabilities rounded to single precision, narrow enough to catch errors.
 _SUM_TOLERANCE = 1e-6
 # Integer labels in a range this small are counted instead of sorted.
 _COUNTABLE_RANGE = 4096
@@ -169,7 +169,7 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np
     if (weights < 0).any():
         raise ValueError(f"{name} must not be negative, got {weights.min()}")
     if weights.sum() <= 0:
-        raise ValueError(f"{name} must have a positive sum, got {weights.sum()}")
+        raise ValueError(f"{name} must have a positive sum, got weights that are all zero")
     return weights
 
 

@@ -6,6 +6,7 @@ __all__ = [
     "CostConditionError",
     "DatasetUnavailable",
     "SeparationError",
+    "SolverError",
 ]
 
 
@@ -31,3 +32,7 @@ class CollinearityError(ValueError):
 
 class CertificateError(RuntimeError):
     """A solver's answer failed the check that does not trust the solver."""
+
+
+class SolverError(RuntimeError):
+    """A convex solver stopped without an answer; the message gives its status."""
