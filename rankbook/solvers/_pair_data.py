@@ -1,0 +1,165 @@
+r"""Which pairs are summed, and with which weights: the part that all pair losses share.
+
+A matrix :math:`m_{ji} \ge 0` weights the pairs of an item :math:`a` of class :math:`i` that
+should be above an item :math:`b` of class :math:`j`. Written as a sum of products,
+:math:`m_{ji} = \sum_r v_{rj} u_{ri}`, it turns one sum over pairs into a few *bipartite* ones, in
+which item :math:`a` is a positive of weight :math:`u_{r, y_a} w_a` and item :math:`b` a negative of
+weight :math:`v_{r, y_b} w_b`. Both factors are kept non-negative, so nothing cancels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["PairData", "Side", "rank_one_terms"]
+
+# Rows that agree to a few roundings are one row: costs such as c_1i c_jK / c_1K are of rank one.
+_PROPORTIONAL = 16 * np.finfo(float).eps
+
+
+def _proportional_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Factor a non-negative matrix as left.T @ right, one term per direction of its rows."""
+    rows = [j for j in range(len(matrix)) if matrix[j].any()]
+    left, right = [], []
+    for j in rows:
+        row = matrix[j]
+        for factor, direction in zip(left, right, strict=True):
+            ratio = row.max() / direction[row.argmax()] if direction[row.argmax()] > 0 else 0.0
+            if np.allclose(row, ratio * direction, rtol=_PROPORTIONAL, atol=0.0):
+                factor[j] = ratio
+                break
+        else:
+            left.append(np.eye(len(matrix))[j])
+            right.append(row.copy())
+    shape = (len(left), len(matrix))
+    return np.array(left).reshape(shape), np.array(right).reshape(shape)
+
+
+def rank_one_terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    r"""Write a non-negative matrix as few non-negative rank-one terms.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (K, K)
+        Entry [j, i] weights pairs of a lower item of class j and an upper item of class i.
+
+    Returns
+    -------
+    upper, lower : ndarrays of shape (R, K)
+        ``matrix == lower.T @ upper``. Proportional rows (or columns, if that gives fewer terms)
+        share a term, so R is at most K and is 1 for a matrix of rank one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> upper, lower = rank_one_terms(np.outer([2.0, 1.0, 0.0], [0.0, 1.0, 2.0]))
+    >>> upper.shape
+    (1, 3)
+    >>> (lower.T @ upper).tolist()
+    [[0.0, 2.0, 4.0], [0.0, 1.0, 2.0], [0.0, 0.0, 0.0]]
+    """
+    by_row = _proportional_rows(matrix)
+    by_column = _proportional_rows(matrix.T)
+    if len(by_column[0]) < len(by_row[0]):
+        return by_column
+    return by_row[1], by_row[0]
+
+
+@dataclass(frozen=True)
+class Side:
+    """The items that act as upper (or as lower) members of some pair.
+
+    Attributes
+    ----------
+    items : ndarray of shape (m,)
+        Their positions among all items, grouped by query.
+    weights : ndarray of shape (R, m)
+        Their weights in each term.
+    start, end : ndarrays of shape (Q,)
+        Where each query's items lie in `items`.
+    query : ndarray of shape (m,)
+        Their queries.
+    """
+
+    items: np.ndarray
+    weights: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    query: np.ndarray
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Labels, pair weights and queries, checked.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n,)
+        Class of each item, 0..K-1.
+    matrix : ndarray of shape (K, K)
+        Weight of a pair (lower class, upper class).
+    weight : ndarray of shape (n,)
+        Weight of each item.
+    query : ndarray of shape (n,)
+        Query of each item, 0..Q-1.
+    n_queries : int
+        Q.
+    upper, lower : ndarrays of shape (R, n)
+        Item weights of the rank-one terms.
+    """
+
+    codes: np.ndarray
+    matrix: np.ndarray
+    weight: np.ndarray
+    query: np.ndarray
+    n_queries: int
+    upper: np.ndarray
+    lower: np.ndarray
+
+    @classmethod
+    def build(
+        cls,
+        codes: np.ndarray,
+        matrix: np.ndarray,
+        weight: np.ndarray | None = None,
+        query: np.ndarray | None = None,
+    ) -> PairData:
+        """Split the matrix into terms and spread them over the items."""
+        n = len(codes)
+        weight = np.ones(n) if weight is None else weight
+        query = np.zeros(n, dtype=np.intp) if query is None else query
+        upper, lower = rank_one_terms(matrix)
+        return cls(
+            codes=codes,
+            matrix=matrix,
+            weight=weight,
+            query=query,
+            n_queries=int(query.max()) + 1,
+            upper=upper[:, codes] * weight,
+            lower=lower[:, codes] * weight,
+        )
+
+    @property
+    def n(self) -> int:
+        """Number of items."""
+        return len(self.codes)
+
+    @property
+    def total(self) -> float:
+        """Sum of the weights of all pairs."""
+        key = self.query * len(self.matrix) + self.codes
+        mass = np.bincount(key, self.weight, self.n_queries * len(self.matrix))
+        mass = mass.reshape(self.n_queries, -1)
+        return float(((mass @ self.matrix) * mass).sum())
+
+    def side(self, weights: np.ndarray) -> Side:
+        """The items with a positive weight in some term, grouped by query."""
+        items = np.flatnonzero(weights.any(axis=0))
+        if self.n_queries > 1:
+            items = items[np.argsort(self.query[items], kind="stable")]
+        query = self.query[items]
+        counts = np.bincount(query, minlength=self.n_queries)
+        end = np.cumsum(counts)
+        return Side(items, np.ascontiguousarray(weights[:, items]), end - counts, end, query)

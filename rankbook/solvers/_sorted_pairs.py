@@ -1,0 +1,295 @@
+r"""Hinge and squared hinge pair sums: one sort, then running sums.
+
+A pair loses :math:`(m - (f_a - f_b))_+` to some power, :math:`m` the margin. With the lower items
+sorted, those that item :math:`a` loses to are the ones above :math:`c = f_a - m`, a suffix; and the
+power sums over suffixes obey recursions with non-negative terms only,
+
+.. math::
+
+    N_k = N_{k+1} + w_k, \quad
+    G_k = G_{k+1} + \delta_k N_{k+1}, \quad
+    Q_k = Q_{k+1} + 2 \delta_k G_{k+1} + \delta_k^2 N_{k+1},
+    \qquad \delta_k = f_{k+1} - f_k,
+
+for :math:`\sum w`, :math:`\sum w (f - f_k)` and :math:`\sum w (f - f_k)^2` over the suffix from
+:math:`k`. Nothing is subtracted, so nothing cancels, however far apart the scores are (the usual
+:math:`\sum w f^2 - 2 c \sum w f + c^2 \sum w` loses all digits at :math:`f \approx 10^8`).
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cached_property
+
+import numpy as np
+
+from rankbook.solvers._pair_data import PairData, Side
+
+__all__ = ["HingePoint", "SortedPairs"]
+
+
+def _running(increments: np.ndarray) -> np.ndarray:
+    """Suffix sums with a final zero: out[:, k] = sum of increments[:, k:]."""
+    out = np.zeros((increments.shape[0], increments.shape[1] + 1))
+    np.cumsum(increments[:, ::-1], axis=1, out=out[:, -2::-1] if out.shape[1] > 1 else out[:, :0])
+    return out
+
+
+def _within(running: np.ndarray, first: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
+    """Suffix sums from `first` to the end of the query."""
+    if ends is None:
+        return running[:, first]
+    return running[:, first] - running[:, ends]
+
+
+class _Suffixes:
+    """Power sums over suffixes of sorted scores, within queries, about the first score."""
+
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, ends: np.ndarray | None) -> None:
+        self.scores = scores
+        self.weights = weights
+        self.ends = ends
+
+    def _later(self, running: np.ndarray) -> np.ndarray:
+        return _within(running, np.arange(1, len(self.scores) + 1), self.ends)
+
+    @cached_property
+    def gaps(self) -> np.ndarray:
+        gaps = np.diff(self.scores, append=self.scores[-1:])
+        if self.ends is not None:
+            # The last item of a query has no successor.
+            gaps[np.unique(self.ends) - 1] = 0.0
+        return gaps
+
+    @cached_property
+    def zeroth(self) -> np.ndarray:
+        return _running(self.weights)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        return _running(self.gaps * self._later(self.zeroth))
+
+    @cached_property
+    def second(self) -> np.ndarray:
+        inner = 2.0 * self._later(self.first) + self.gaps * self._later(self.zeroth)
+        return _running(self.gaps * inner)
+
+    def about(
+        self, start: np.ndarray, cut: np.ndarray, ends: np.ndarray | None, degree: int
+    ) -> np.ndarray:
+        """Sum of w (f - cut)^degree over the suffix from `start`, shape (R, m)."""
+        total = _within(self.zeroth, start, ends)
+        if degree == 0 or not len(self.scores):
+            return total
+        gap = self.scores[np.minimum(start, len(self.scores) - 1)] - cut
+        linear = _within(self.first, start, ends)
+        if degree == 1:
+            return linear + gap * total
+        return _within(self.second, start, ends) + gap * (2.0 * linear + gap * total)
+
+
+def _bisect(
+    values: np.ndarray, targets: np.ndarray, start: np.ndarray, end: np.ndarray
+) -> np.ndarray:
+    """First index in [start, end) whose sorted value reaches the target, for all at once.
+
+    Exact, where an offset per query would round.
+    """
+    low, high = start.copy(), end.copy()
+    while (active := low < high).any():
+        middle = (low + high) // 2
+        right = active & (values[np.minimum(middle, len(values) - 1)] < targets)
+        low, high = np.where(right, middle + 1, low), np.where(right, high, middle)
+    return low
+
+
+class SortedPairs:
+    """Sums of hinge losses over pairs; see `rankbook.solvers.pair_sums.PairSums`.
+
+    Parameters
+    ----------
+    data : PairData
+        The pairs.
+    power : {1, 2}
+        Hinge or squared hinge.
+    smoothing : float, default=0.0
+        Width of the parabola that replaces the kink of the hinge: the loss is 0 from 1 on,
+        (1 - s)^2 / (2 smoothing) down to 1 - smoothing, and linear below.
+    """
+
+    def __init__(self, data: PairData, power: int, smoothing: float = 0.0) -> None:
+        self.data = data
+        self.power = power
+        self.smoothing = smoothing
+        self.upper = data.side(data.upper)
+        self.lower = data.side(data.lower)
+
+    def smoothed(self, smoothing: float) -> SortedPairs:
+        """The same pairs with another smoothing."""
+        other = copy(self)
+        other.smoothing = smoothing
+        return other
+
+    def rebuilt(self, data: PairData) -> SortedPairs:
+        """The same loss on other pairs."""
+        return SortedPairs(data, self.power, self.smoothing)
+
+    def at(self, scores: np.ndarray) -> HingePoint:
+        """Evaluate at the scores."""
+        return HingePoint(self, scores)
+
+
+class _SortedSide:
+    """One side in the order of the scores, within queries."""
+
+    def __init__(self, side: Side, scores: np.ndarray, grouped: bool) -> None:
+        f = scores[side.items]
+        order = np.lexsort((f, side.query)) if grouped else np.argsort(f)
+        self.items = side.items[order]
+        self.scores = f[order]
+        self.weights = side.weights[:, order]
+
+
+class _Window:
+    """Which pairs differ by less than a margin.
+
+    ``first[k]`` is the first lower item that the k-th upper item loses to, and ``last[k]`` is one
+    past the last upper item that loses to the k-th lower one.
+    """
+
+    def __init__(self, point: HingePoint, margin: float) -> None:
+        up, low, pairs = point.up, point.low, point.pairs
+        self.cut = up.scores - margin
+        self.top = low.scores + margin
+        n_low = len(low.items)
+        # The second count is read off the first, so that a pair is in or out on both sides,
+        # however its scores round.
+        # At the kink the hinge takes its left derivative; the others have no second one there.
+        reach = self.cut
+        if pairs.power == 2 or pairs.smoothing:
+            reach = np.nextafter(reach, np.inf)
+        if not point.grouped:
+            self.first = np.searchsorted(low.scores, reach, side="left")
+            self.last = np.cumsum(np.bincount(self.first, minlength=n_low + 1))[:n_low]
+            return
+        query_up, query_low = pairs.upper.query, pairs.lower.query
+        self.first = _bisect(
+            low.scores, reach, pairs.lower.start[query_up], pairs.lower.end[query_up]
+        )
+        self.last = _bisect(
+            self.first,
+            np.arange(1, n_low + 1),
+            pairs.upper.start[query_low],
+            pairs.upper.end[query_low],
+        )
+
+
+class HingePoint:
+    """Value, gradient and Hessian products at given scores."""
+
+    def __init__(self, pairs: SortedPairs, scores: np.ndarray) -> None:
+        self.pairs = pairs
+        self.grouped = pairs.data.n_queries > 1
+        self.up = _SortedSide(pairs.upper, scores, self.grouped)
+        self.low = _SortedSide(pairs.lower, scores, self.grouped)
+        self._windows: dict[float, _Window] = {}
+        self._counts: tuple[np.ndarray, np.ndarray] | None = None
+        self._ends_up = self._ends_low = None
+        if self.grouped:
+            self._ends_up = pairs.lower.end[pairs.upper.query]
+            self._ends_low = len(self.up.items) - pairs.upper.start[pairs.lower.query]
+
+    @cached_property
+    def _lower(self) -> _Suffixes:
+        """Sums over the lower items above a score."""
+        side = self.pairs.lower
+        ends = side.end[side.query] if self.grouped else None
+        return _Suffixes(self.low.scores, self.low.weights, ends)
+
+    @cached_property
+    def _upper(self) -> _Suffixes:
+        """Sums over the upper items below a score: a suffix of the reflected scores."""
+        side, m = self.pairs.upper, len(self.up.items)
+        ends = m - side.start[side.query[::-1]] if self.grouped else None
+        return _Suffixes(-self.up.scores[::-1], self.up.weights[:, ::-1], ends)
+
+    def _window(self, margin: float) -> _Window:
+        if margin not in self._windows:
+            self._windows[margin] = _Window(self, margin)
+        return self._windows[margin]
+
+    def _parts(self) -> list[tuple[float, _Window]]:
+        """The loss as a combination of (margin - s)_+^2, for the losses with a Hessian."""
+        smoothing = self.pairs.smoothing
+        if self.pairs.power == 2:
+            return [(1.0, self._window(1.0))]
+        return [
+            (0.5 / smoothing, self._window(1.0)),
+            (-0.5 / smoothing, self._window(1.0 - smoothing)),
+        ]
+
+    def _against_lower(self, window: _Window, degree: int) -> np.ndarray:
+        return self._lower.about(window.first, window.cut, self._ends_up, degree)
+
+    def _against_upper(self, window: _Window, degree: int) -> np.ndarray:
+        start = len(self.up.items) - window.last
+        return self._upper.about(start, -window.top, self._ends_low, degree)
+
+    def _power_sum(self, window: _Window, degree: int) -> float:
+        return float((self.up.weights * self._against_lower(window, degree)).sum())
+
+    def _assemble(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
+        """Sum over terms and put both roles of each item together."""
+        out = np.zeros(self.pairs.data.n)
+        out[self.up.items] = (self.up.weights * upper).sum(axis=0)
+        out[self.low.items] += (self.low.weights * lower).sum(axis=0)
+        return out
+
+    def hinge_sum(self, margin: float = 1.0) -> float:
+        """Sum of the plain hinge losses with the given margin."""
+        return self._power_sum(self._window(margin), 1)
+
+    @property
+    def dual_sum(self) -> float:
+        """Sum over pairs of minus the smoothed hinge's derivative, a dual variable in [0, 1]."""
+        smoothing = self.pairs.smoothing
+        return (self.hinge_sum() - self.hinge_sum(1.0 - smoothing)) / smoothing
+
+    @property
+    def value(self) -> float:
+        """The sum over pairs."""
+        if self.pairs.power == 1 and not self.pairs.smoothing:
+            return self.hinge_sum()
+        return sum(factor * self._power_sum(window, 2) for factor, window in self._parts())
+
+    def gradient(self) -> np.ndarray:
+        """Derivative with respect to each score; at the kink of the hinge, the left one."""
+        if self.pairs.power == 1 and not self.pairs.smoothing:
+            window = self._window(1.0)
+            return self._assemble(-self._against_lower(window, 0), self._against_upper(window, 0))
+        upper = sum(-2.0 * c * self._against_lower(w, 1) for c, w in self._parts())
+        lower = sum(2.0 * c * self._against_upper(w, 1) for c, w in self._parts())
+        return self._assemble(upper, lower)
+
+    def hessian_product(self, v: np.ndarray) -> np.ndarray:
+        """Product of the (generalised) Hessian with a vector; zero for the plain hinge."""
+        if self.pairs.power == 1 and not self.pairs.smoothing:
+            return np.zeros(self.pairs.data.n)
+        if self._counts is None:
+            self._counts = (
+                sum(2.0 * c * self._against_lower(w, 0) for c, w in self._parts()),
+                sum(2.0 * c * self._against_upper(w, 0) for c, w in self._parts()),
+            )
+        v_up, v_low = v[self.up.items], v[self.low.items]
+        low_sums = _running(self.low.weights * v_low)
+        up_sums = _running((self.up.weights * v_up)[:, ::-1])
+        m = len(self.up.items)
+        moved_low = sum(
+            2.0 * c * _within(low_sums, w.first, self._ends_up) for c, w in self._parts()
+        )
+        moved_up = sum(
+            2.0 * c * _within(up_sums, m - w.last, self._ends_low) for c, w in self._parts()
+        )
+        return self._assemble(
+            self._counts[0] * v_up - moved_low, self._counts[1] * v_low - moved_up
+        )

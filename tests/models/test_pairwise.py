@@ -1,0 +1,340 @@
+"""PairwiseRanker against explicit pairs, other people's solvers, duality and invariances."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankbook import costs as cost_schemes
+from rankbook import losses
+from rankbook.exceptions import CostConditionError
+from rankbook.models import PairwiseRanker, UnivariateRanker
+
+LOSSES = ["exponential", "logistic", "squared_hinge", "hinge"]
+
+
+def sample(n=80, p=4, K=3, seed=0, shift=0.7):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, K, n)
+    X = rng.normal(size=(n, p)) + shift * np.outer(y, rng.normal(size=p))
+    return X, y, rng
+
+
+def explicit(X, y, matrix, weight=None, qid=None):
+    """Differences and weights of all ordered pairs, and the weight of pairs that differ."""
+    n = len(y)
+    weight = np.ones(n) if weight is None else weight
+    qid = np.zeros(n) if qid is None else qid
+    a, b = np.meshgrid(np.arange(n), np.arange(n), indexing="ij")
+    a, b = a.ravel(), b.ravel()
+    together = weight[a] * weight[b] * (qid[a] == qid[b])
+    pair = matrix[y[b], y[a]] * together
+    kept = pair > 0
+    return X[a[kept]] - X[b[kept]], pair[kept], (together * (y[a] > y[b])).sum()
+
+
+def objective(coef, loss, alpha, differences, weights, total):
+    return weights @ losses.get(loss)(differences @ coef) / total + alpha / 2 * coef @ coef
+
+
+@parametrize_with_checks([PairwiseRanker(), PairwiseRanker("hinge", alpha=0.1)])
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("consistent", [True, False])
+@pytest.mark.parametrize("K", [2, 3, 4])
+def test_smooth_losses_against_scipy_on_explicit_pairs(loss, consistent, K):
+    X, y, rng = sample(K=K)
+    weight, qid = rng.random(len(y)) + 0.1, rng.integers(0, 3, len(y))
+    alpha = 0.05
+    ranker = PairwiseRanker(loss, "linear", consistent, alpha, tol=1e-13)
+    ranker.fit(X, y, qid=qid, sample_weight=weight)
+    matrix = cost_schemes.linear(K)
+    if consistent:
+        matrix = cost_schemes.with_consistent_terms(matrix)
+    pairs = explicit(X, y, matrix, weight, qid)
+    D, w, total = pairs
+
+    def gradient(b):
+        return D.T @ (w * losses.get(loss).derivative(D @ b)) / total + alpha * b
+
+    found = minimize(
+        objective, np.zeros(4), (loss, alpha, *pairs), jac=lambda b, *_: gradient(b), tol=1e-12
+    )
+    assert ranker.objective_ == pytest.approx(found.fun, rel=1e-9)
+    np.testing.assert_allclose(ranker.coef_, found.x, rtol=1e-4, atol=1e-6)
+    assert ranker.objective_ == pytest.approx(
+        objective(ranker.coef_, loss, alpha, *pairs), rel=1e-10
+    )
+    assert np.abs(gradient(ranker.coef_)).max() < 1e-6
+    np.testing.assert_allclose(ranker.pair_weights_, matrix)
+
+
+@pytest.mark.parametrize(
+    ("loss", "svc_loss"), [("hinge", "hinge"), ("squared_hinge", "squared_hinge")]
+)
+def test_ranksvm_is_linear_svc_on_explicit_pairs(loss, svc_loss):
+    X, y, _ = sample(n=60, K=2, shift=0.5)
+    alpha = 0.02
+    D, _, total = explicit(X, y, cost_schemes.constant(2))
+    # Half of the pairs turned round, so that both signs occur.
+    sign = np.where(np.arange(len(D)) % 2, 1, -1)
+    svc = LinearSVC(
+        loss=svc_loss,
+        C=1.0 / (alpha * total),
+        fit_intercept=False,
+        dual=True,
+        tol=1e-8,
+        max_iter=1_000_000,
+    ).fit(D * sign[:, None], sign)
+    ranker = PairwiseRanker(loss, alpha=alpha, tol=1e-8).fit(X, y)
+    peer = objective(svc.coef_[0], loss, alpha, D, np.ones(len(D)), total)
+    assert ranker.objective_ <= peer * (1 + 1e-7)
+    assert ranker.objective_ == pytest.approx(peer, rel=1e-5)
+    np.testing.assert_allclose(ranker.coef_, svc.coef_[0], rtol=2e-3, atol=2e-3)
+
+
+def test_ranknet_is_logistic_regression_on_explicit_pairs():
+    X, y, _ = sample(n=60, K=2, shift=0.5)
+    alpha = 0.02
+    D, _, total = explicit(X, y, cost_schemes.constant(2))
+    sign = np.where(np.arange(len(D)) % 2, 1, -1)
+    peer = LogisticRegression(
+        C=1.0 / (alpha * total), fit_intercept=False, tol=1e-10, max_iter=1000
+    ).fit(D * sign[:, None], sign)
+    ranker = PairwiseRanker("logistic", alpha=alpha).fit(X, y)
+    np.testing.assert_allclose(ranker.coef_, peer.coef_[0], rtol=1e-5, atol=1e-6)
+
+
+def test_rankboost_objective_without_ridge_is_univariate_exponential():
+    """Kotlowski et al.: with alpha = 0 the profiled univariate loss is the root of the pair sum."""
+    X, y, _ = sample(n=100, K=2, shift=0.3)
+    pairwise = PairwiseRanker("exponential", alpha=0.0, tol=1e-14).fit(X, y)
+    single = UnivariateRanker("exponential", alpha=0.0).fit(X, y)
+    np.testing.assert_allclose(pairwise.coef_, single.coef_, rtol=1e-5, atol=1e-7)
+    share = y.mean()
+    assert single.objective_ == pytest.approx(
+        2 * np.sqrt(share * (1 - share) * pairwise.objective_), rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("consistent", [True, False])
+def test_hinge_gap_is_a_certificate(n, alpha, consistent):
+    X, y, rng = sample(n=n, K=3, seed=n)
+    qid = rng.integers(0, 2, n)
+    ranker = PairwiseRanker("hinge", "linear", consistent, alpha).fit(X, y, qid=qid)
+    assert ranker.dual_gap_ <= 1e-6
+    assert "gap" in ranker.stopped_
+    pairs = explicit(X, y, ranker.pair_weights_, qid=qid)
+    value = objective(ranker.coef_, "hinge", alpha, *pairs)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-9)
+    # Nothing nearby, and not the smooth losses' answer either, is below the bound.
+    bound = ranker.objective_ * (1 - ranker.dual_gap_)
+    for scale in (1e-4, 1e-2, 1.0):
+        other = ranker.coef_ + scale * rng.normal(size=(50, 4))
+        assert min(objective(b, "hinge", alpha, *pairs) for b in other) >= bound
+
+
+def test_hinge_against_cvxpy():
+    cp = pytest.importorskip("cvxpy")
+    X, y, _ = sample(n=40, K=3)
+    alpha = 0.01
+    ranker = PairwiseRanker("hinge", "linear", True, alpha, tol=1e-8).fit(X, y)
+    D, w, total = explicit(X, y, ranker.pair_weights_)
+    b = cp.Variable(4)
+    problem = cp.Problem(cp.Minimize(w @ cp.pos(1 - D @ b) / total + alpha / 2 * cp.sum_squares(b)))
+    problem.solve(solver="CLARABEL")
+    assert ranker.objective_ == pytest.approx(problem.value, rel=1e-6)
+    np.testing.assert_allclose(ranker.coef_, b.value, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_large_sample_starts_from_a_part_and_ends_at_the_minimum(loss):
+    """With many items the fit goes through a tenth of them; the optimum is not that part's."""
+    X, y, rng = sample(n=30_000, p=5, K=3, shift=0.3)
+    qid = rng.integers(0, 200, len(y))
+    for query in (None, qid):
+        ranker = PairwiseRanker(loss, alpha=1e-3).fit(X, y, qid=query)
+        assert ranker.dual_gap_ <= 1e-6
+        assert ranker.n_iter_ <= 8
+        if loss != "hinge":
+            closer = PairwiseRanker(loss, alpha=1e-3, tol=1e-15).fit(X, y, qid=query)
+            np.testing.assert_allclose(ranker.coef_, closer.coef_, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_invariances(loss):
+    X, y, rng = sample(n=70, K=3)
+    tol = 1e-8 if loss == "hinge" else 1e-13
+    settings = dict(loss=loss, alpha=0.1, tol=tol)
+    close = dict(rtol=1e-3, atol=2e-4) if loss == "hinge" else dict(rtol=1e-5, atol=1e-7)
+    coef = PairwiseRanker(**settings).fit(X, y).coef_
+    # A constant added to every item, even one that dwarfs the features.
+    for shift in (1.0, 1e6):
+        moved = PairwiseRanker(**settings).fit(X + shift, y).coef_
+        np.testing.assert_allclose(moved, coef, **close)
+    # Reversed labels turn the coefficients round (linear costs are symmetric).
+    np.testing.assert_allclose(PairwiseRanker(**settings).fit(X, -y).coef_, -coef, **close)
+    # Order of the items, and names of the labels.
+    p = rng.permutation(len(y))
+    names = np.array(["a", "b", "c"])[y]
+    np.testing.assert_allclose(PairwiseRanker(**settings).fit(X[p], names[p]).coef_, coef, **close)
+    # Whole weights repeat items.
+    weight = rng.integers(0, 3, len(y))
+    r = np.repeat(np.arange(len(y)), weight)
+    np.testing.assert_allclose(
+        PairwiseRanker(**settings).fit(X, y, sample_weight=weight).coef_,
+        PairwiseRanker(**settings).fit(X[r], y[r]).coef_,
+        **close,
+    )
+    # Sparse input.
+    sparse = PairwiseRanker(**settings).fit(sp.csr_matrix(X), y)
+    np.testing.assert_allclose(sparse.coef_, coef, **close)
+    np.testing.assert_allclose(
+        sparse.decision_function(sp.csr_matrix(X)), X @ sparse.coef_, rtol=1e-12
+    )
+
+
+def test_pairs_of_all_queries_are_pooled():
+    """Three identical copies of a query give what one gives; a query of one class adds nothing."""
+    X, y, _ = sample(n=40, K=2)
+    once = PairwiseRanker(alpha=0.1).fit(X, y)
+    thrice = PairwiseRanker(alpha=0.1).fit(
+        np.r_[X, X + 5, X - 3, X[:4]],
+        np.r_[y, y, y, [1, 1, 1, 1]],
+        qid=np.repeat([7, 3, 9, 1], [40, 40, 40, 4]),
+    )
+    np.testing.assert_allclose(thrice.coef_, once.coef_, rtol=1e-6)
+    assert thrice.objective_ == pytest.approx(once.objective_, rel=1e-8)
+
+
+def test_two_classes_need_no_extra_terms():
+    X, y, _ = sample(K=2)
+    with_terms = PairwiseRanker(consistent=True).fit(X, y)
+    without = PairwiseRanker(consistent=False).fit(X, y)
+    np.testing.assert_array_equal(with_terms.coef_, without.coef_)
+
+
+def test_consistent_needs_a_scale():
+    X, y, _ = sample(K=4)
+    with pytest.raises(CostConditionError, match="consistent=False"):
+        PairwiseRanker(costs="constant").fit(X, y)
+    PairwiseRanker(costs="constant", consistent=False).fit(X, y)
+    X, y, _ = sample(K=3)
+    no_far_cost = [[0, 1, 0], [0, 0, 1], [0, 0, 0]]
+    with pytest.raises(CostConditionError, match="costs"):
+        PairwiseRanker(costs=no_far_cost).fit(X, y)
+
+
+def test_extreme_scorers():
+    x = np.linspace(-1, 1, 40)[:, None]
+    for loss in LOSSES:
+        perfect = PairwiseRanker(loss, alpha=0.1).fit(x, (x.ravel() > 0).astype(int))
+        assert perfect.score(x, x.ravel() > 0) == 1.0
+        reversed_ = PairwiseRanker(loss, alpha=0.1).fit(x, (x.ravel() < 0).astype(int))
+        assert reversed_.coef_[0] == pytest.approx(-perfect.coef_[0], rel=1e-3)
+        constant = PairwiseRanker(loss).fit(np.ones((4, 2)), [0, 1, 0, 1])
+        np.testing.assert_allclose(constant.coef_, 0.0, atol=1e-12)
+        assert constant.score(np.ones((4, 2)), [0, 1, 0, 1]) == 0.5
+        assert constant.objective_ == pytest.approx(float(losses.get(loss)(0.0)))
+
+
+def test_scores_of_a_thousand_do_not_overflow():
+    X, y, _ = sample(K=2)
+    ranker = PairwiseRanker("exponential", alpha=1e-6).fit(1e4 * X, y)
+    assert np.isfinite(ranker.coef_).all()
+    assert ranker.objective_ < 1.0
+
+
+def test_tools_of_scikit_learn():
+    X, y, _ = sample(n=120, K=3)
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), PairwiseRanker()),
+        {"pairwiseranker__alpha": [0.01, 1.0], "pairwiseranker__loss": ["hinge", "logistic"]},
+        cv=StratifiedKFold(3),
+    ).fit(X, y)
+    assert 0.5 < search.best_score_ <= 1.0
+    ranker = PairwiseRanker("squared_hinge").fit(X, y)
+    again = pickle.loads(pickle.dumps(ranker))
+    np.testing.assert_array_equal(again.predict(X), ranker.decision_function(X))
+    assert clone(ranker).get_params() == ranker.get_params()
+
+
+def test_more_columns_than_the_basis_takes():
+    rng = np.random.default_rng(3)
+    X = sp.random(400, 700, density=0.05, format="csr", random_state=4)
+    y = (X @ rng.normal(size=700) > 0).astype(int)
+    for loss in LOSSES:
+        ranker = PairwiseRanker(loss, alpha=1e-1).fit(X, y)
+        assert ranker.dual_gap_ < 1e-5
+
+
+def test_says_when_it_stops_early():
+    X, y, _ = sample()
+    for loss in ("logistic", "hinge"):
+        with pytest.warns(ConvergenceWarning, match="max_iter Newton steps"):
+            ranker = PairwiseRanker(loss, alpha=1e-4, max_iter=1).fit(X, y)
+        assert "max_iter" in ranker.stopped_
+
+
+def test_verbose_shows_a_bar(capsys):
+    X, y, _ = sample()
+    for loss in ("logistic", "hinge"):
+        PairwiseRanker(loss, verbose=1).fit(X, y)
+        assert "Newton" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "match"),
+    [
+        (dict(loss="absolute"), ValueError, "loss must be one of"),
+        (dict(alpha=-1.0), ValueError, "alpha must be at least 0"),
+        (dict(loss="hinge", alpha=0.0), ValueError, "alpha must be greater than 0"),
+        (dict(alpha="1"), TypeError, "alpha must be a real number"),
+        (dict(costs="cubic"), ValueError, "costs must be one of"),
+        (dict(costs=np.ones((3, 3))), ValueError, "below the diagonal must be zero"),
+        (dict(costs=np.triu(np.ones((2, 2)), 1)), ValueError, "costs must have shape"),
+        (dict(consistent=1), TypeError, "consistent must be True or False"),
+        (dict(tol=0.0), ValueError, "tol must be greater than 0"),
+        (dict(max_iter=0), ValueError, "max_iter must be at least 1"),
+    ],
+)
+def test_bad_parameters(parameters, error, match):
+    X, y, _ = sample()
+    with pytest.raises(error, match=match):
+        PairwiseRanker(**parameters).fit(X, y)
+
+
+def test_bad_data():
+    X, y, _ = sample()
+    ranker = PairwiseRanker()
+    with pytest.raises(ValueError, match="y must hold at least 2 classes"):
+        ranker.fit(X, np.zeros(len(y)))
+    with pytest.raises(ValueError, match="within a query with different labels"):
+        ranker.fit(X, y, qid=np.arange(len(y)))
+    with pytest.raises(ValueError, match="of positive weight"):
+        ranker.fit(X, y, sample_weight=(y == 1).astype(float))
+    with pytest.raises(ValueError, match="qid and y must have the same length"):
+        ranker.fit(X, y, qid=[1, 2])
+    with pytest.raises(ValueError, match="NaN"):
+        ranker.fit(np.where(X > 0, X, np.nan), y)
+    with pytest.raises(NotFittedError):
+        PairwiseRanker().decision_function(X)
+    with pytest.raises(ValueError, match="features"):
+        PairwiseRanker().fit(X, y).predict(X[:, :2])
