@@ -101,13 +101,27 @@ class Block:
         return np.repeat(means, self.sizes).reshape(values.shape)
 
     def weighted_groups(self, sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Row sums of a quantity with given group sums, spread evenly over each group's places."""
+        """Row sums of a quantity with given group sums, spread evenly over each group's places.
+
+        Only groups that reach into the first `weights.size` places count, and `sums` may end
+        with the last of them in each row, as those of `top_group_sums` do.
+        """
         total = np.concatenate([[0.0], np.cumsum(weights)])
         top = np.flatnonzero(self.above < weights.size)
         above, size = self.above[top], self.sizes[top]
         last = np.minimum(above + size, weights.size)
-        values = sums[top] / size * (total[last] - total[above])
+        sums = sums[top] if sums.size == self.sizes.size else sums
+        values = sums / size * (total[last] - total[above])
         return np.bincount(self.row[top], weights=values, minlength=self.n_rows)
+
+    def top_group_sums(self, function: Function, k: int) -> np.ndarray:
+        """Sums of a function of the grades over the groups that begin in the first k places."""
+        top = self.above < k
+        columns = int((self.above + self.sizes)[top].max())
+        near = self.above < columns
+        starts = self.row[near] * columns + self.above[near]
+        sums = np.add.reduceat(self.apply(function, columns).ravel(), starts, dtype=float)
+        return sums[top[near]]
 
     def row_sums(self, groups: np.ndarray) -> np.ndarray:
         """Sums over the groups of each row."""

@@ -36,9 +36,32 @@ def average_precision(
     .. math:: \mathrm{AP} = \frac{1}{n_+} \sum_{i=1}^{k} b_i\, \frac{b_1 + \dots + b_i}{i}
 
     with :math:`b_i = 1` if the item at rank i is relevant (its grade exceeds `threshold`), else 0,
-    and :math:`n_+` the number of all relevant items of the list, also beyond k. Other parameters
-    as in `dcg`. scikit-learn's `average_precision_score` treats tied items as one block at its
-    last rank; here ties are averaged or ordered.
+    and :math:`n_+` the number of all relevant items of the list, also beyond k. scikit-learn's
+    `average_precision_score` takes tied items as one block at its last rank; here they are
+    averaged or ordered.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    k : int, optional
+        Only the first k ranks count.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+    threshold : float
+        Items with a grade above it are relevant.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -75,7 +98,29 @@ def reciprocal_rank(
     r"""One over the rank of the first relevant item; its mean over queries is called MRR.
 
     An item is relevant if its grade exceeds `threshold`; 0 if none is, or none among the first k.
-    Other parameters as in `dcg`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    k : int, optional
+        Only the first k ranks count.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+    threshold : float
+        Items with a grade above it are relevant.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -114,10 +159,26 @@ def err(
 
     Parameters
     ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    k : int, optional
+        Only the first k ranks count.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
     max_grade : float, optional
         The highest grade g of the scale. Without it, the highest in `y`, over all queries.
 
-    Other parameters as in `dcg`.
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -161,7 +222,30 @@ def p_norm_push(
     For p = 1 this is 1 - AUC, and as p grows only the negatives at the top count. Positive items
     are those with a grade above `threshold`. All ranks count, so there is no cut-off. Queries
     without a positive or without a negative have no value (NaN with `per_query`) and are left
-    out of the mean; other parameters as in `dcg`.
+    out of the mean.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    p : float
+        The power, positive.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+    threshold : float
+        Items with a grade above it are relevant.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------

@@ -14,6 +14,8 @@ __all__ = ["mean_average_precision", "mean_cascade", "mean_first_relevant", "mea
 
 # A group's tail that adds less than this to a measure of order one is not summed.
 _NEGLIGIBLE = 1e-18
+# Up to here binomial coefficients are far from overflow.
+_SMALL_GROUP = 512
 
 
 def _before(block: Block, groups: np.ndarray) -> np.ndarray:
@@ -29,8 +31,7 @@ def mean_average_precision(block: Block, relevant: np.ndarray, k: int | None) ->
     slope = (relevant - 1) / np.maximum(size - 1, 1)
     constant = _before(block, relevant) + 1 - above * slope
     first, last = np.minimum(above, k), np.minimum(above + size, k)
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, block.width + 1))])
-    inverse_ranks = harmonic[last] - harmonic[first]
+    inverse_ranks = _inverse_ranks(block, k)
     # (t - 1 + a) / (a + t) = 1 - 1 / (a + t) sums to the places less their inverse ranks.
     sums = constant * inverse_ranks + slope * (last - first - inverse_ranks)
     total = block.row_sums(relevant)
@@ -66,26 +67,33 @@ def mean_cascade(block: Block, stops: np.ndarray, k: int | None) -> np.ndarray:
     passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
     reached = passed.ravel()[block.starts]
     mean_stop = block.group_sums(stops) / block.sizes
-    values = np.where(block.above < k, reached * mean_stop / (block.above + 1), 0.0)
-    open_groups = np.flatnonzero((block.sizes > 1) & (values > 0))
-    open_groups = open_groups[np.argsort(-block.sizes[open_groups], kind="stable")]
-    magnitude = np.frexp(block.sizes[open_groups] - 0.5)[1]
-    for level in np.unique(magnitude):
-        groups = open_groups[magnitude == level]
+    # Right where only one item of the group can stop the reader: E_t falls by equal steps.
+    values = reached * mean_stop * _inverse_ranks(block, k)
+    several = np.flatnonzero((block.group_hits(0.0) > 1) & (values > 0))
+    sizes = block.sizes[several]
+    # Two-byte integers are sorted by radix, in linear time.
+    falling = (block.width - sizes).astype(np.uint16 if block.width < 1 << 16 else np.int64)
+    several = several[np.argsort(falling, kind="stable")]
+    magnitude = np.frexp(block.sizes[several] - 0.5)[1]
+    for level in np.flatnonzero(np.bincount(magnitude)):
+        groups = several[magnitude == level]
         values[groups] = reached[groups] * _group_cascade(
             stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
         )
     return block.row_sums(values)
 
 
+def _inverse_ranks(block: Block, k: int) -> np.ndarray:
+    """The sum of 1/rank over each group's places up to rank k."""
+    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, block.width + 1))])
+    first, last = np.minimum(block.above, k), np.minimum(block.above + block.sizes, k)
+    return harmonic[last] - harmonic[first]
+
+
 def _group_cascade(
     stops: np.ndarray, starts: np.ndarray, sizes: np.ndarray, above: np.ndarray, k: int
 ) -> np.ndarray:
-    """sum_t (E_{t-1} - E_t) / (a + t) for groups of similar size, largest first.
-
-    Adding an item that is passed with probability q to j items turns their means into
-    E_t + (t / (j + 1)) (q E_{t-1} - E_t), a convex combination, so no digits are lost.
-    """
+    """sum_t (E_{t-1} - E_t) / (a + t) for groups of similar size, largest first."""
     longest = int(sizes[0])
     item = np.arange(longest)[:, None]
     # A column for each group: the long axis is the contiguous one.
@@ -93,17 +101,35 @@ def _group_cascade(
     # Maclaurin's inequality, E_t <= E_1^t, says beyond which t nothing is left to add.
     largest = (np.where(item < sizes, passes, 0).sum(axis=0) / sizes).max()
     needed = int(min(longest, k - above.min(), _last_place(largest)))
+    place = np.arange(1, needed + 1)[:, None]
+    means = _mean_products(passes, sizes, needed)
+    steps = (means[:-1] - means[1:]) / (above + place)
+    return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
+
+
+def _mean_products(passes: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray:
+    """E_t, t = 0, ..., needed, of the first sizes[g] entries of each column g; sizes decrease.
+
+    Small groups add up e_t, whose terms are all positive, and divide by the binomials. For large
+    ones these overflow; adding an item that is passed with probability q to j items turns the
+    means into E_t + (t / (j + 1)) (q E_{t-1} - E_t), a convex combination, so no digits are lost.
+    """
+    longest = passes.shape[0]
     means = np.zeros((needed + 1, sizes.size))
     means[0] = 1
     for j in range(longest):
         columns, last = np.searchsorted(-sizes, -j), min(j + 1, needed)
-        step = passes[j, :columns] * means[:last, :columns]
-        step -= means[1 : last + 1, :columns]
-        step *= np.arange(1, last + 1)[:, None] / (j + 1)
-        means[1 : last + 1, :columns] += step
-    place = np.arange(1, needed + 1)[:, None]
-    steps = (means[:-1] - means[1:]) / (above + place)
-    return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
+        now, before = means[1 : last + 1, :columns], means[:last, :columns]
+        if longest <= _SMALL_GROUP:
+            now += passes[j, :columns] * before
+        else:
+            share = np.arange(1, last + 1)[:, None] / (j + 1)
+            now += share * (passes[j, :columns] * before - now)
+    if longest <= _SMALL_GROUP:
+        place = np.arange(needed)[:, None]
+        # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
+        means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)
+    return means
 
 
 def _last_place(largest_mean: float) -> float:

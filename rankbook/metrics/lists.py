@@ -72,7 +72,7 @@ def _weighted_sum(block: Block, gain: Callable, discounts: np.ndarray) -> np.nda
     """sum_i G_i D_i by row, with D a vector not longer than the rows."""
     if block.starts is None:
         return block.apply(gain, discounts.size) @ discounts
-    return block.weighted_groups(block.group_sums(block.apply(gain)), discounts)
+    return block.weighted_groups(block.top_group_sums(gain, discounts.size), discounts)
 
 
 def linear_rank_statistic(
@@ -94,8 +94,11 @@ def linear_rank_statistic(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n,)
-        Grades and scores, or a `RankedLists` and None.
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
     gain : callable
         Takes an array of grades, returns their gains.
     discount : callable
@@ -103,8 +106,17 @@ def linear_rank_statistic(
         discounts.
     k : int, optional
         Only the first k ranks count.
-    qid, per_query, ties
-        As in `rank_lists` and `dcg`.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -162,8 +174,11 @@ def dcg(
 
     Parameters
     ----------
-    y, scores : array-like of shape (n,)
-        Grades and scores, or a `RankedLists` and None.
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
     k : int, optional
         Only the first k ranks count.
     qid : array-like of shape (n,), optional
@@ -176,6 +191,11 @@ def dcg(
         :math:`2^y - 1`, :math:`y`, or any function of the grades.
     log_base : float
         The base of the logarithm; 2 gives the first rank the discount 1.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -218,7 +238,30 @@ def ndcg(
     r"""DCG divided, list by list, by the DCG of the list's best order.
 
     1 means that the grades decrease along the list; 0 that nothing is relevant, or nothing
-    among the first k. Parameters as in `dcg`; gains must not be negative.
+    among the first k.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    k : int, optional
+        Only the first k ranks count.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+    gain : {"exponential", "linear"} or callable
+        :math:`2^y - 1`, :math:`y`, or any function of the grades that is not negative.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------
@@ -252,7 +295,29 @@ def precision_at(
 
     An item is relevant if its grade exceeds `threshold`. A list shorter than k is counted as if
     irrelevant items followed it, as in TREC's evaluation; without k the whole list counts.
-    Other parameters as in `dcg`.
+
+    Parameters
+    ----------
+    y : array-like of shape (n,) or RankedLists
+        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
+        and `ties`.
+    scores : array-like of shape (n,), optional
+        Higher is ranked higher.
+    k : int, optional
+        Only the first k ranks count.
+    qid : array-like of shape (n,), optional
+        The query of each item.
+    per_query : bool
+        Return a value for each query, in the order of the sorted qids, instead of their mean.
+    ties : {"average", "order"}
+        The mean over the orders of tied items, or the order given.
+    threshold : float
+        Items with a grade above it are relevant.
+
+    Returns
+    -------
+    float or ndarray of shape (n_queries,)
+        The mean over queries, or with `per_query` the value of each.
 
     Examples
     --------

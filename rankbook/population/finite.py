@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._cost_scale import require_scale_condition, satisfies_scale_condition
 from rankbook._validation import (
     check_costs,
     check_posterior,
@@ -17,7 +18,6 @@ from rankbook._validation import (
     check_scores,
     check_ties,
 )
-from rankbook.costs import require_scale_condition, satisfies_scale_condition
 from rankbook.losses import Loss
 from rankbook.losses import get as get_loss
 from rankbook.population._levels import group_levels, misranked, pair_mass

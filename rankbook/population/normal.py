@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, ndtr, softmax
 
+from rankbook._cost_scale import require_scale_condition
 from rankbook._validation import (
     check_costs,
     check_probabilities,
@@ -17,7 +18,6 @@ from rankbook._validation import (
     check_scores,
     check_ties,
 )
-from rankbook.costs import require_scale_condition
 from rankbook.population._levels import misranked, pair_mass
 
 _REACH = 9.0  # standard deviations; the mass beyond is below 1e-18
