@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.harness import measure, peak_memory, peer, table  # first: it fixes the threads
-
 import numpy as np
 
+from benchmarks.harness import measure, peak_memory, peer, table
 from rankbook import metrics
 
 
