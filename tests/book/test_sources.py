@@ -218,6 +218,13 @@ def test_number_and_size_of_cells(cells):
         assert 0 < lines <= 25, f"a cell of {lines} lines: {cell['source'][:60]!r}"
 
 
+def test_visible_lines_fit_the_page(cells):
+    for cell in code(cells):
+        if not tags(cell) & {"remove-cell", "remove-input"}:
+            longest = max(cell["source"].splitlines(), key=len)
+            assert len(longest) <= 100, f"{len(longest)} characters: {longest.strip()!r}"
+
+
 def is_plot(cell):
     return bool(re.search(r"\bplt\.(subplots|figure|show)\(", cell["source"]))
 
