@@ -46,7 +46,7 @@ test-package: $(VENV)/.installed ## the package's tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book
 
 test-notebooks: $(VENV)/.installed ## run every chapter; its claims are asserted inside it
-	$(BIN)/python -m pytest --nbmake book -n $(JOBS) --nbmake-kernel=python3 --nbmake-timeout=300 -p no:doctest
+	$(BIN)/python -m pytest --nbmake book -n $(JOBS) --nbmake-kernel=python3 --nbmake-timeout=300 -o addopts=
 
 test-book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
 	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist loadscope

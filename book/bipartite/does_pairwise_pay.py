@@ -5,9 +5,9 @@
 compares it with the stored one, ``--jobs`` uses several processes. The nine UCI data sets are run
 where `rankbook.datasets.load_uci` finds them; otherwise the stored results are kept.
 
-The paper has 30 random models with 30 training sets each, and ten times tenfold cross-validation. Here
-it is 30 models with 5 training sets, and three times tenfold: the methods share their training sets,
-so that differences are much less noisy than levels.
+The paper has 30 random models with 30 training sets each, and ten times tenfold cross-validation.
+Here it is 30 models with 5 training sets, and three times tenfold: the methods share their training
+sets, so that differences are much less noisy than levels.
 """
 
 from __future__ import annotations

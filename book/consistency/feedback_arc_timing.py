@@ -1,7 +1,7 @@
 """Time three exact methods for the best order of a random graph: enumeration, subsets, MILP.
 
 Run from the root of the repository: ``python book/consistency/feedback_arc_timing.py``. It writes
-``feedback_arc_timing.json`` beside itself: CPU seconds of one thread, by method and number of nodes.
+``feedback_arc_timing.json`` beside itself: CPU seconds of one thread, by method and size.
 """
 
 import json

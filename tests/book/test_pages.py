@@ -107,20 +107,27 @@ def test_no_horizontal_overflow(page, width):
     assert not wide, f"wider than {width} px: {wide}"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_accessible(page, scheme):
+def test_accessible(page):
+    """No serious fault in the light scheme; in the dark one, which differs in colours alone,
+    enough contrast. It comes last, since it empties the formulas: thousands of elements that have
+    the colour of the text around them.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    page.emulate_media(color_scheme=scheme)
-    page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+    page.evaluate("document.querySelectorAll('mjx-container').forEach(e => e.replaceChildren('x'))")
     # A colour that is still fading is measured halfway.
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    grave = [
-        (rule["id"], rule["nodes"][0]["html"][:160], rule["nodes"][0]["failureSummary"][:200])
-        for rule in found
-        if rule["impact"] in ("serious", "critical")
-    ]
+    grave = []
+    for scheme, rules in (("light", {}), ("dark", {"runOnly": ["color-contrast"]})):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+        found = Axe().run(page, options={"resultTypes": ["violations"], **rules})
+        grave += [
+            (scheme, rule["id"], node["html"][:160], node["failureSummary"][:200])
+            for rule in found.response["violations"]
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"][:2]
+        ]
     assert not grave, grave
 
 
