@@ -129,7 +129,7 @@ class PreferenceGraph:
         table = self._weights.tolist()
         return [(i, j, table[i][j]) for i, j in np.argwhere(self._weights > 0).tolist()]
 
-    def loss(self, scores: Any, ties: str = "index"):
+    def loss(self, scores: Any, ties: str = "index") -> int | Fraction | float:
         """Return the edge loss (7) of the scores; see `edge_loss`."""
         return edge_loss(scores, self._weights, ties=ties)
 
@@ -264,7 +264,7 @@ def is_low_noise(a: Any, tol: float = 1e-9) -> bool:
     return bool((slack[path] >= -tol).all())
 
 
-def edge_loss(scores: Any, a: Any, ties: str = "index"):
+def edge_loss(scores: Any, a: Any, ties: str = "index") -> int | Fraction | float:
     r"""Return the penalty of the edges that the scores get wrong, (7) for a graph, (8) in the mean.
 
     .. math:: \sum_{i<j} a_{ij} 1[s_i \le s_j] + \sum_{i>j} a_{ij} 1[s_i < s_j]
@@ -355,8 +355,20 @@ def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None)
     return np.concatenate(parts)
 
 
-def minimum_edge_loss(a: Any, method: str = "auto"):
+def minimum_edge_loss(a: Any, method: str = "auto") -> int | Fraction | float:
     """Return the least edge loss of any scores, attained by `optimal_order`.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Penalties.
+    method : {"auto", "subsets", "milp"}, default "auto"
+        As in `optimal_order`.
+
+    Returns
+    -------
+    int, Fraction or float
+        The loss, exact for exact weights.
 
     Examples
     --------

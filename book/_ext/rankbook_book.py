@@ -108,6 +108,10 @@ def mend_page(app, pagename, templatename, context, doctree) -> None:
             "",
             context["body"],
         )
+        # Every proof gets the id "proof", and an id names one thing.
+        body = body.replace(
+            '<div class="proof admonition" id="proof">', '<div class="proof admonition">'
+        )
         context["body"] = re.sub(
             r'<script type="text/x-thebe-config">.*?</script>\s*'
             r"<script>kernelName = [^<]*</script>",

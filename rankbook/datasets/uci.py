@@ -16,53 +16,56 @@ from rankbook.datasets import _files
 
 __all__ = ["UCI_NAMES", "UCIData", "load_uci"]
 
-# The WEKA conversions, as they stood at one commit.
-_SOURCE = (
-    "https://raw.githubusercontent.com/renatopp/arff-datasets/"
-    "c59f172882592bb58982cc54d2d3c8a2b57e9b73/classification/"
-)
+# OpenML keeps the WEKA conversions that the paper's authors used, one number a data set.
+_SOURCE = "https://www.openml.org/data/download/{number}/dataset_{number}_{arff}.arff"
 _FOLDERS = ("uci-kotlowski2011", "uci")
 _MISSING = "?"
 
 
 @dataclass(frozen=True)
 class _Entry:
-    arff: str  # name of the file at the source
+    number: int  # of the data set at OpenML
+    arff: str  # its name there
     positive: str  # label of the positive class
     sha256: str  # of the rows, cells joined by commas and rows by newlines
 
 
 _ENTRIES = {
     "breast-c": _Entry(
-        "breast.cancer",
+        13,
+        "breast-cancer",
         "recurrence-events",
         "c2c69c4cbaccb0260fa1a39a83bd269d8b8a952aad27d70025b59ddf58daa5a8",
     ),
     "breast-w": _Entry(
-        "breast.w", "malignant", "185d53a8c1bb5cf8f852feaf33302f0dcb6d11958cb8fe9e11b868c49fa923e0"
+        15,
+        "breast-w",
+        "malignant",
+        "185d53a8c1bb5cf8f852feaf33302f0dcb6d11958cb8fe9e11b868c49fa923e0",
     ),
     "colic": _Entry(
-        "colic", "yes", "7094fd219d57a3b286b073ac373cd9bda51cebafec07ea9c59bbadc0ddb7c244"
+        27, "colic", "yes", "7094fd219d57a3b286b073ac373cd9bda51cebafec07ea9c59bbadc0ddb7c244"
     ),
     "diabetes": _Entry(
+        37,
         "diabetes",
         "tested_positive",
         "7a92b14358db960615cbc94f297f5738d99c8ae1b5517fae6f907679dc85f97e",
     ),
     "haberman": _Entry(
-        "haberman", "2", "18569865605a0d34727ff489c6b08aa8d1a430edd3ca944a57c4c03fbc403fae"
+        43, "haberman", "2", "18569865605a0d34727ff489c6b08aa8d1a430edd3ca944a57c4c03fbc403fae"
     ),
     "heart-h": _Entry(
-        "heart.h", ">50_1", "4a91d14b44f097350311e362df4e2554217976db12b9bfd5bb9623ac0e775d41"
+        51, "heart-h", ">50_1", "4a91d14b44f097350311e362df4e2554217976db12b9bfd5bb9623ac0e775d41"
     ),
     "hepatitis": _Entry(
-        "hepatitis", "DIE", "f77c0f28703df5fa237ab2139967afcb5436a6164ab7795c276806bb51f6893d"
+        55, "hepatitis", "DIE", "f77c0f28703df5fa237ab2139967afcb5436a6164ab7795c276806bb51f6893d"
     ),
     "ionosphere": _Entry(
-        "ionosphere", "g", "fd6dd7864b55d56dac0a1e6e24af9ccc35bf2555ac79af8ab9f3d1daa065ab83"
+        59, "ionosphere", "g", "fd6dd7864b55d56dac0a1e6e24af9ccc35bf2555ac79af8ab9f3d1daa065ab83"
     ),
     "vote": _Entry(
-        "vote", "republican", "ed81e4056017a73a0716c4f57eb6e6f055745e60affcfdedf9f03c19844b8a42"
+        56, "vote", "republican", "ed81e4056017a73a0716c4f57eb6e6f055745e60affcfdedf9f03c19844b8a42"
     ),
 }
 UCI_NAMES = tuple(_ENTRIES)
@@ -114,7 +117,7 @@ def load_uci(
     path : path-like, optional
         A folder with ``name.arff``, ``name.csv`` or ``name.csv.gz``, or that file. After it are
         tried ``$RANKBOOK_DATA`` (also its folders ``uci`` and ``uci-kotlowski2011``), the cache,
-        and a download of the WEKA conversion.
+        and a download of the WEKA conversion from OpenML.
     nominal : sequence of str, optional
         Attributes to take as nominal though their values are numbers.
     progress : bool, default=True
@@ -146,7 +149,7 @@ def load_uci(
     found = _files.find(names, folders)
     if found is None:
         target = _files.cache_folder() / "uci" / f"{name}.arff"
-        url = f"{_SOURCE}{entry.arff}.arff"
+        url = _SOURCE.format(number=entry.number, arff=entry.arff)
         what = f"The UCI data set {name!r}"
         found = _files.fetch(
             what,

@@ -21,6 +21,16 @@ _LABEL = 0.4
 def circle_layout(n: int) -> np.ndarray:
     """Return n points on the unit circle, the first on top, then clockwise.
 
+    Parameters
+    ----------
+    n : int
+        The number of points.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        The points.
+
     Examples
     --------
     >>> circle_layout(4).round(6).tolist()

@@ -71,6 +71,8 @@ class SurrogateResult:
     lowest : ndarray of shape (m, m)
         ``lowest[i, j]``, the infimum of ``s_i - s_j`` over all minimisers; infinite if not bounded.
         Fractions for the hinge loss.
+    problem : EdgeProblem
+        The edges, weights, margins and loss, from which `verify` checks the rest.
     """
 
     scores: np.ndarray

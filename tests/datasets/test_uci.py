@@ -127,7 +127,7 @@ def test_download_is_checked_and_kept(toy, monkeypatch, capsys):
     check_toy(load_uci("vote"))
     assert "vote.arff" in capsys.readouterr().err
     check_toy(load_uci("vote", progress=False))
-    assert asked == [f"{uci._SOURCE}vote.arff"]
+    assert asked == ["https://www.openml.org/data/download/56/dataset_56_vote.arff"]
     folder = toy / "cache" / "rankbook" / "uci"
     assert [file.name for file in folder.iterdir()] == ["vote.arff"]
 
