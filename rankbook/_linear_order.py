@@ -22,6 +22,8 @@ __all__ = [
 
 # A triangle inequality counts as violated beyond HiGHS's own feasibility tolerance.
 _VIOLATION = 1e-6
+# Dynamic programming keeps m 2^m numbers: 20 million at this size.
+_SUBSET_LIMIT = 20
 
 
 def order_penalty(order: np.ndarray, a: np.ndarray):
@@ -83,6 +85,11 @@ def by_subsets(a: np.ndarray) -> np.ndarray:
     :math:`m 2^m` steps replace :math:`m!` orders. Exact for integers and Fractions.
     """
     m = len(a)
+    if m > _SUBSET_LIMIT:
+        raise ValueError(
+            f"method 'subsets' takes components of at most {_SUBSET_LIMIT} nodes, got {m}; "
+            "use 'milp'"
+        )
     masks = np.arange(1 << m)
     cost = np.zeros((m, 1 << m), dtype=a.dtype)
     for u in range(m):

@@ -6,10 +6,7 @@ Everywhere in this module ``a[i, j]`` is the (expected) penalty of putting j abo
 
 Weights may be floats, integers or `fractions.Fraction`. Integers and fractions stay exact:
 comparisons are then made without a tolerance, and losses come out as integers or fractions.
-
-References
-----------
-J. C. Duchi, L. W. Mackey, M. I. Jordan (2010), On the consistency of ranking algorithms, ICML.
+Equation numbers are those of Duchi, Mackey and Jordan (2010).
 """
 
 from __future__ import annotations
@@ -50,11 +47,12 @@ __all__ = [
     "optimal_order",
 ]
 
-TIES = ("index", "both")
-METHODS = ("auto", "subsets", "milp")
 # Dynamic programming needs m 2^m numbers: at 12 nodes it still beats an integer program.
 _SUBSET_NODES = 12
-_SUBSET_LIMIT = 20
+
+
+def _plain(total: Any) -> int | Fraction | float:
+    return total.item() if isinstance(total, np.generic) else total
 
 
 class PreferenceGraph:
@@ -293,15 +291,14 @@ def edge_loss(scores: Any, a: Any, ties: str = "index") -> int | Fraction | floa
     (5, 8)
     """
     a = check_edge_weights(a)
-    check_choice(ties, TIES, "ties")
+    check_choice(ties, ("index", "both"), "ties")
     check_same_length(check_scores(scores).size, len(a), "scores", "a")
     # Ranks, not floats: scores may be fractions that differ by less than a float can tell.
     _, rank = np.unique(np.asarray(scores), return_inverse=True)
     wrong = rank[:, None] < rank[None, :]
     tied = rank[:, None] == rank[None, :]
     wrong |= np.triu(tied, 1) if ties == "index" else tied
-    total = a[wrong].sum()
-    return total.item() if isinstance(total, np.generic) else total
+    return _plain(a[wrong].sum())
 
 
 def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None) -> np.ndarray:
@@ -334,21 +331,15 @@ def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None)
     [0, 1, 2]
     """
     a = check_edge_weights(a)
-    check_choice(method, METHODS, "method")
+    check_choice(method, ("auto", "subsets", "milp"), "method")
     if time_limit is not None:
         time_limit = check_scalar(time_limit, "time_limit", low=0.0, strict_low=True)
     parts = []
     for nodes in strong_components(a):
         inner = a[np.ix_(nodes, nodes)]
-        small = len(nodes) <= _SUBSET_NODES
-        if method == "subsets" and len(nodes) > _SUBSET_LIMIT:
-            raise ValueError(
-                f"method 'subsets' takes components of at most {_SUBSET_LIMIT} nodes, "
-                f"got {len(nodes)}; use 'milp'"
-            )
         if len(nodes) == 1:
             parts.append(nodes)
-        elif method == "subsets" or (method == "auto" and small):
+        elif method == "subsets" or (method == "auto" and len(nodes) <= _SUBSET_NODES):
             parts.append(nodes[by_subsets(inner)])
         else:
             parts.append(nodes[by_milp(inner, time_limit)])
@@ -376,8 +367,7 @@ def minimum_edge_loss(a: Any, method: str = "auto") -> int | Fraction | float:
     2
     """
     a = check_edge_weights(a)
-    total = order_penalty(optimal_order(a, method), a)
-    return total.item() if isinstance(total, np.generic) else total
+    return _plain(order_penalty(optimal_order(a, method), a))
 
 
 def is_optimal(scores: Any, a: Any, ties: str = "index", tol: float = 1e-9) -> bool:
