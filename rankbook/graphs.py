@@ -325,9 +325,7 @@ def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None)
 
     Examples
     --------
-    A cycle has to be broken somewhere, best at its lightest edge:
-
-    >>> optimal_order([[0, 3, 0], [0, 0, 4], [2, 0, 0]]).tolist()
+    >>> optimal_order([[0, 3, 0], [0, 0, 4], [2, 0, 0]]).tolist()  # a cycle loses its lightest edge
     [0, 1, 2]
     """
     a = check_edge_weights(a)
