@@ -26,7 +26,6 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
-from tqdm.auto import tqdm
 
 from rankbook.datasets import UCI_NAMES, load_uci, make_linear_model, make_rule_model
 from rankbook.exceptions import DatasetUnavailable
@@ -108,6 +107,8 @@ def _call(task: tuple) -> tuple:
 
 def run(jobs: int = 1, n_models: int = N_MODELS, n_repeats: int = N_REPEATS) -> dict:
     """Run everything, with a progress bar; the result is what the file holds."""
+    from tqdm.auto import tqdm  # here, because in a notebook its import may warn
+
     tasks = [("simulation", s, i) for s in SCENARIOS for i in range(n_models)]
     tasks += [("uci", name, r) for name in uci_names() for r in range(n_repeats)]
     if jobs > 1:

@@ -76,6 +76,13 @@ def test_no_markup_is_left(page):
     assert page.query_selector(".system-message, .problematic") is None
 
 
+def test_no_cell_warned(page):
+    warned = page.evaluate(
+        """() => [...document.querySelectorAll(".output.stderr")].map(e => e.textContent)"""
+    )
+    assert not warned, f"a cell wrote to stderr: {warned}"
+
+
 def test_no_complaint_and_no_network(page):
     assert not page.complaints, f"the console says {page.complaints}"
     outside = [url for url in page.requests_made if not url.startswith(("file:", "data:", "blob:"))]

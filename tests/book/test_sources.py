@@ -222,7 +222,7 @@ def test_visible_lines_fit_the_page(cells):
     for cell in code(cells):
         if not tags(cell) & {"remove-cell", "remove-input"}:
             longest = max(cell["source"].splitlines(), key=len)
-            assert len(longest) <= 100, f"{len(longest)} characters: {longest.strip()!r}"
+            assert len(longest) <= 79, f"{len(longest)} characters: {longest.strip()!r}"
 
 
 def is_plot(cell):
