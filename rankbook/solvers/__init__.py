@@ -4,7 +4,8 @@
 forming them.
 """
 
-from rankbook.solvers import newton
+from rankbook.solvers import newton, pair_sums
 from rankbook.solvers.newton import NewtonResult, minimize
+from rankbook.solvers.pair_sums import PairSums
 
-__all__ = ["NewtonResult", "minimize", "newton"]
+__all__ = ["NewtonResult", "PairSums", "minimize", "newton", "pair_sums"]

@@ -65,7 +65,11 @@ def newton(problem: EdgeProblem, start: np.ndarray) -> np.ndarray:
         step = np.zeros(problem.n)
         step[1:] = -np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
         slope, length = float(gradient @ step[1:]), 1.0
-        while (new := problem.value(scores + length * step)) > value + 1e-4 * length * slope:
+        # Near the minimum values differ by rounding alone, and a good step must not be refused.
+        rounding = 4 * np.finfo(float).eps * abs(value)
+        while (new := problem.value(scores + length * step)) - value > (
+            1e-4 * length * slope + rounding
+        ):
             length /= 2
             if length < 1e-10:
                 return scores

@@ -15,6 +15,8 @@ from rankbook.surrogates import (
     value_regularized_scores,
     verify,
 )
+from rankbook.surrogates._solve import newton
+from rankbook.surrogates.minimize import edge_problem
 
 SMOOTH = ["exponential", "logistic", "squared_hinge"]
 ALL = [*SMOOTH, "hinge"]
@@ -313,3 +315,13 @@ def test_bad_nu_and_foreign_loss():
 
     with pytest.raises(TypeError, match="one of the four of rankbook.losses"):
         minimize_edgewise([[0, 1], [1, 0]], Shifted())
+
+
+@pytest.mark.parametrize("loss", SMOOTH)
+def test_polish_goes_on_where_values_differ_by_rounding_alone(loss):
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        problem = edge_problem(random_weights(rng, 5), loss)
+        best = newton(problem, np.zeros(5))
+        near = newton(problem, best + 1e-9 * rng.normal(size=5))
+        assert np.abs(problem.gradient(near)).max() <= 1e-13 * problem.w.sum()
