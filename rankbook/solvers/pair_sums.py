@@ -44,7 +44,7 @@ from rankbook.solvers._pair_data import PairData
 from rankbook.solvers._smooth_pairs import LogisticPairs
 from rankbook.solvers._sorted_pairs import SortedPairs
 
-__all__ = ["PairPoint", "PairSums", "engine"]
+__all__ = ["PairPoint", "PairSums"]
 
 
 class PairPoint(Protocol):
