@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankbook.metrics.pairs import pairwise_risk
 
-__all__ = ["RankerMixin"]
+__all__ = ["LinearRankerMixin", "RankerMixin"]
 
 
 class RankerMixin:
@@ -60,4 +62,59 @@ class RankerMixin:
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
+        return tags
+
+
+class LinearRankerMixin(RankerMixin):
+    """A ranker whose scores are linear, with ``coef_`` and, if it has one, ``intercept_``.
+
+    It has no thresholds to make labels with, so that it predicts scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.base import BaseEstimator
+    >>> class Total(LinearRankerMixin, BaseEstimator):
+    ...     def fit(self, X, y):
+    ...         self.coef_ = np.ones(np.shape(X)[1])
+    ...         return self
+    >>> Total().fit([[1.0, 2.0]], [0]).predict([[3.0, 4.0]])
+    array([7.])
+    """
+
+    def decision_function(self, X: ArrayLike) -> np.ndarray:
+        """Return the ranking scores x b, plus the intercept if there is one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The scores, higher for items ranked higher.
+        """
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=np.float64)
+        return np.asarray(X @ self.coef_).ravel() + getattr(self, "intercept_", 0.0)
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """Return the ranking scores, as `decision_function` does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The scores.
+        """
+        return self.decision_function(X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
         return tags

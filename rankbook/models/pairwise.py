@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from rankbook import losses
 from rankbook._cost_scale import require_scale_condition, with_consistent_terms
 from rankbook._validation import check_costs, check_labels, check_qid, check_scalar, check_weights
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import LinearRankerMixin
 from rankbook.models._pair_objective import (
     Callback,
     Fit,
@@ -31,7 +31,7 @@ __all__ = ["PairwiseRanker"]
 _SMOOTH_TOL, _HINGE_TOL = 1e-10, 1e-6
 
 
-class PairwiseRanker(RankerMixin, BaseEstimator):
+class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     r"""Linear ranker that minimises a surrogate of the pairwise risk over all pairs.
 
     It minimises, over the coefficients b,
@@ -243,43 +243,6 @@ class PairwiseRanker(RankerMixin, BaseEstimator):
 
             callback: Callback = show
             return method(objective, tol, self.max_iter, callback)
-
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the ranking scores x b, higher for items ranked higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return np.asarray(X @ self.coef_).ravel()
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the ranking scores, as `decision_function` does.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores.
-        """
-        return self.decision_function(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _centred(X: np.ndarray) -> np.ndarray:

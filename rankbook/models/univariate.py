@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from rankbook import losses
 from rankbook._validation import check_labels, check_scalar, check_weights
 from rankbook.exceptions import CollinearityError, SeparationError
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import LinearRankerMixin
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.solvers.newton import NewtonResult, minimize
 
@@ -29,7 +29,7 @@ _START_ITEMS = 100
 _START_SHARE = 16
 
 
-class UnivariateRanker(RankerMixin, BaseEstimator):
+class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     r"""Linear bipartite ranker trained on single items, not on pairs.
 
     It minimises
@@ -243,41 +243,8 @@ class UnivariateRanker(RankerMixin, BaseEstimator):
             risk.set_hessian(thin.hessian)
         return early.x
 
-    def decision_function(self, X: ArrayLike) -> np.ndarray:
-        """Return the ranking scores x b + b_0, higher for items ranked higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return np.asarray(X @ self.coef_).ravel() + self.intercept_
-
-    def predict(self, X: ArrayLike) -> np.ndarray:
-        """Return the ranking scores, as `decision_function` does.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores.
-        """
-        return self.decision_function(X)
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from rankbook._validation import (
     check_labels,
@@ -17,7 +17,7 @@ from rankbook._validation import (
     check_scalar,
     check_weights,
 )
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import LinearRankerMixin
 
 __all__ = ["ValueRegularizedRanker"]
 
@@ -27,7 +27,7 @@ __all__ = ["ValueRegularizedRanker"]
 _DIRECT_LIMIT = 6000
 
 
-class ValueRegularizedRanker(RankerMixin, BaseEstimator):
+class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
     r"""Linear ranker with the value-regularised linear loss.
 
     With `i` preferred to `j` at weight :math:`a_{ij}`, it minimises
@@ -174,43 +174,6 @@ class ValueRegularizedRanker(RankerMixin, BaseEstimator):
         if hasattr(self, "classes_"):
             del self.classes_
         return self
-
-    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the ranking scores, higher for items ranked higher.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            The items' features.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores `X b`.
-        """
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, accept_sparse=("csr", "csc"), dtype=np.float64, reset=False)
-        return np.asarray(X @ self.coef_).ravel()
-
-    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return the ranking scores: the method has no thresholds to make labels with.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            The items' features.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The scores, as `decision_function` gives them.
-        """
-        return self.decision_function(X)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     def _check_features(self, X):
         theta = check_scalar(self.theta, "theta", low=0.0)
