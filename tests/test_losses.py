@@ -71,7 +71,8 @@ def test_extreme_scores_stay_finite():
 
 def test_get_and_equality():
     assert losses.get("hinge") == losses.Hinge()
-    assert losses.get(losses.Hinge()) is not None
+    hinge = losses.Hinge()
+    assert losses.get(hinge) is hinge
     assert len({losses.Hinge(), losses.Hinge(), losses.Logistic()}) == 2
     with pytest.raises(ValueError, match="loss must be one of 'exponential'"):
         losses.get("hinges")
