@@ -1,11 +1,13 @@
-"""Errors that say more than a bare `ValueError` could."""
+"""Errors and warnings that say more than a bare `ValueError` or `UserWarning` could."""
 
 __all__ = [
     "CertificateError",
     "CollinearityError",
+    "CollinearityWarning",
     "CostConditionError",
     "DatasetUnavailable",
     "SeparationError",
+    "SeparationWarning",
     "SolverError",
 ]
 
@@ -28,6 +30,18 @@ class SeparationError(ValueError):
 
 class CollinearityError(ValueError):
     """Some columns are linear combinations of others, so that coefficients are not unique."""
+
+
+class SeparationWarning(UserWarning):
+    """No finite coefficients attain the minimum, because a direction orders the classes perfectly.
+
+    The fit is finite and its objective is within the tolerance of the infimum; standard errors
+    are NaN.
+    """
+
+
+class CollinearityWarning(UserWarning):
+    """Some columns are linear combinations of others; the coefficients of least norm are given."""
 
 
 class CertificateError(RuntimeError):

@@ -5,13 +5,14 @@ Matplotlib is imported inside the functions, so that importing this module costs
 
 from rankbook.plots.graphs import circle_layout, draw_graph
 from rankbook.plots.simplex import simplex_axes, simplex_contour, simplex_grid, to_plane
-from rankbook.plots.style import COLOURS, LINESTYLES, use_style
+from rankbook.plots.style import COLOURS, LINESTYLES, line, use_style
 
 __all__ = [
     "COLOURS",
     "LINESTYLES",
     "circle_layout",
     "draw_graph",
+    "line",
     "simplex_axes",
     "simplex_contour",
     "simplex_grid",

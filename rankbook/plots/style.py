@@ -2,8 +2,11 @@
 
 from importlib import resources
 from types import MappingProxyType
+from typing import Any
 
-__all__ = ["COLOURS", "LINESTYLES", "use_style"]
+from rankbook._validation import check_choice
+
+__all__ = ["COLOURS", "LINESTYLES", "line", "use_style"]
 
 # After Okabe and Ito's palette for the colour blind: its yellow is left out, and three of its
 # colours are darkened, so that each has a contrast of 3 to 1 with white.
@@ -21,6 +24,60 @@ COLOURS = MappingProxyType(
 )
 
 LINESTYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (1, 1)), "-")
+
+# One colour, line style and marker for each loss and each method, through the whole book.
+_LINES = {
+    "exponential": ("vermillion", "--", "s", "exponential"),
+    "logistic": ("blue", "-", "o", "logistic"),
+    "hinge": ("green", "-.", "^", "hinge"),
+    "squared_hinge": ("purple", ":", "D", "squared hinge"),
+    "squared": ("orange", (0, (5, 1, 1, 1, 1, 1)), "v", "least squares"),
+    "linear": ("sky", (0, (8, 2)), "P", "linear"),
+    "bayes": ("black", "-", "*", "best ranking"),
+    "cumulative_link": ("sky", (0, (8, 2)), "X", "cumulative link"),
+    "proportional_odds": ("sky", (0, (8, 2)), "X", "proportional odds"),
+    "orboost": ("orange", (0, (5, 1, 1, 1, 1, 1)), "v", "ORBoost"),
+    "regression": ("grey", (0, (1, 1)), "d", "regression"),
+    "svor_implicit": ("green", "-.", "^", "SVOR, implicit"),
+    "svor_explicit": ("purple", ":", "D", "SVOR, explicit"),
+    "pairwise": ("vermillion", "--", "s", "pairwise"),
+    "univariate": ("blue", "-", "o", "single items"),
+    "value_regularized": ("sky", (0, (8, 2)), "P", "value-regularised"),
+}
+
+
+def line(name: str, *, marker: bool = False, label: bool = True) -> dict[str, Any]:
+    """Return how the curve of a loss or of a method is drawn, everywhere in the book.
+
+    Parameters
+    ----------
+    name : str
+        A loss ("exponential", "logistic", "hinge", "squared_hinge", "squared", "linear") or a
+        method ("bayes", "cumulative_link", "proportional_odds", "orboost", "regression",
+        "svor_implicit", "svor_explicit", "pairwise", "univariate", "value_regularized").
+    marker : bool, default=False
+        Whether the curve's points are marked.
+    label : bool, default=True
+        Whether the legend's name is given too.
+
+    Returns
+    -------
+    dict
+        Keyword arguments of Matplotlib's ``plot``.
+
+    Examples
+    --------
+    >>> from rankbook.plots import line
+    >>> line("hinge")
+    {'color': '#009E73', 'linestyle': '-.', 'label': 'hinge'}
+    """
+    colour, style, mark, text = _LINES[check_choice(name, _LINES, "name")]
+    look: dict[str, Any] = {"color": COLOURS[colour], "linestyle": style}
+    if marker:
+        look["marker"] = mark
+    if label:
+        look["label"] = text
+    return look
 
 
 def use_style() -> None:
