@@ -5,6 +5,7 @@ PYTHON ?= python3
 JOBS ?= 2
 VENV := .venv
 BENCH := .venv-bench
+MINIMUM := .venv-minimum
 BIN := $(VENV)/bin
 PAGE := _build/html/book/index.html
 
@@ -18,7 +19,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-package test-notebooks test-book serve notebooks bench lint clean
+.PHONY: help book test test-package test-notebooks test-book test-minimum serve notebooks bench \
+	coverage mutants lint clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -26,13 +28,18 @@ help: ## show this list
 $(VENV)/.installed: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 11) <= v < (3, 14) and "Python 3.11 to 3.13 is needed, this is %d.%d: make PYTHON=python3.11" % v[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(BENCH)/.installed: requirements-bench.txt pyproject.toml
 	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.txt
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-bench.txt
+	@touch $@
+
+$(MINIMUM)/.installed: requirements-minimum.txt pyproject.toml
+	test -x $(MINIMUM)/bin/python || $(PYTHON) -m venv $(MINIMUM)
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-minimum.txt
 	@touch $@
 
 book: $(VENV)/.installed ## build the book, strictly, into _build/html
@@ -48,7 +55,12 @@ test-package: $(VENV)/.installed ## the package's tests and doctests
 test-notebooks: $(VENV)/.installed ## run every chapter; its claims are asserted inside it
 	$(BIN)/python -m pytest --nbmake book -n $(JOBS) --nbmake-kernel=python3 --nbmake-timeout=300 -o addopts=
 
-test-book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
+test-$(MINIMUM)/.installed: requirements-minimum.txt pyproject.toml
+	test -x $(MINIMUM)/bin/python || $(PYTHON) -m venv $(MINIMUM)
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-minimum.txt
+	@touch $@
+
+book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
 	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist loadscope
 
 serve: book ## build, then serve the pages on http://localhost:8000/book/
@@ -60,10 +72,20 @@ notebooks: $(VENV)/.installed ## open the chapters in JupyterLab
 bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
 
-lint: $(VENV)/.installed ## check the style of the code
+test-minimum: $(MINIMUM)/.installed ## the package's tests with the oldest versions it admits
+	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book
+
+coverage: $(VENV)/.installed ## which statements and branches of the package the tests run
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book --cov --cov-report=term-missing:skip-covered
+
+mutants: $(VENV)/.installed ## plant known errors in a copy; the tests must notice each
+	$(BIN)/python -m tests.run_mutants
+
+lint: $(VENV)/.installed ## check the style and the types of the code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 clean: ## remove what was built (the environments stay; remove .venv by hand)
-	rm -rf _build .pytest_cache .ruff_cache .hypothesis dist
+	rm -rf _build .pytest_cache .ruff_cache .mypy_cache .hypothesis .coverage dist
 	find . -name __pycache__ -not -path './.venv*' -prune -exec rm -rf {} +

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -56,15 +57,41 @@ def test_the_wheel_is_complete(tmp_path):
     assert set(re.findall(r"^Provides-Extra: (\w+)", metadata, re.MULTILINE)) == {
         "bench",
         "book",
+        "formula",
         "test",
     }
 
 
-def test_every_requirement_is_pinned():
-    for name in ("requirements.txt", "requirements-bench.txt"):
-        for line in (ROOT / name).read_text().splitlines():
-            if line and not line.startswith("#"):
-                assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+( ;.*)?$", line), line
+REQUIREMENTS = ("requirements.txt", "requirements-bench.txt", "requirements-minimum.txt")
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+def test_every_requirement_is_pinned_with_its_hashes(name):
+    text = (ROOT / name).read_text().replace(" \\\n", "")
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(lines) > 30
+    for line in lines:
+        pin, *hashes = line.split("--hash=")
+        assert re.match(r"[\w.-]+(\[[\w,-]+\])?==[\w.]+( ;.*)?$", pin.strip()), pin
+        assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}", h.strip()) for h in hashes), pin
+
+
+def test_the_minimum_set_holds_the_lower_bounds():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    pins = dict(
+        re.findall(r"^([\w-]+)==([\w.]+)", (ROOT / REQUIREMENTS[2]).read_text(), re.MULTILINE)
+    )
+    for need in [*project["dependencies"], *extras["book"], *extras["test"]]:
+        name, bound = re.match(r"([\w-]+)>=([\w.]+)", need).groups()
+        given, wanted = ([int(part) for part in re.findall(r"\d+", v)] for v in (pins[name], bound))
+        assert given[: len(wanted)] == wanted, need
+
+
+def test_workflows_pin_actions_by_commit():
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for action in re.findall(r"uses: (\S+)", path.read_text()):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), f"{path.name}: {action}"
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "rankbook").rglob("*.py")), ids=lambda p: p.stem)
