@@ -6,15 +6,21 @@ the argument, says what was given and what is wanted.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from rankbook._arrays import as_array, as_float, as_vector, require_finite, require_vector
+from rankbook._labels import encode_labels, encode_queries, scores_in_order
+
 __all__ = [
     "check_choice",
     "check_costs",
+    "check_flag",
+    "check_group",
     "check_labels",
     "check_posterior",
     "check_probabilities",
@@ -26,46 +32,13 @@ __all__ = [
     "check_square",
     "check_thresholds",
     "check_ties",
+    "check_vector",
     "check_weights",
+    "cost_scale",
 ]
 
 # Wide enough for probabilities rounded to single precision, narrow enough to catch errors.
 _SUM_TOLERANCE = 1e-6
-# Integer labels in a range this small are counted instead of sorted.
-_COUNTABLE_RANGE = 4096
-
-
-def _as_float(values: Any, name: str) -> np.ndarray:
-    array = np.asarray(values)
-    if array.dtype.kind in "OSUVMm" or np.iscomplexobj(array):
-        if array.dtype.kind == "O":
-            try:
-                return array.astype(float)
-            except (TypeError, ValueError):
-                pass
-        raise TypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")
-    return array.astype(float, copy=False)
-
-
-def _require_finite(array: np.ndarray, name: str) -> None:
-    # The sum is finite only if every entry is (up to overflow): one cheap pass for the usual case.
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = array.sum()
-    if not np.isfinite(total) and not np.isfinite(array).all():
-        where = np.argwhere(~np.isfinite(array))[0]
-        at = where[0] if where.size == 1 else tuple(int(i) for i in where)
-        value = array[tuple(where)]
-        raise ValueError(f"{name} must be finite, got {value} at index {at}")
-
-
-def _vector(values: Any, name: str) -> np.ndarray:
-    array = _as_float(values, name)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty")
-    _require_finite(array, name)
-    return array
 
 
 def check_same_length(n: int, m: int, name_a: str, name_b: str) -> None:
@@ -77,56 +50,18 @@ def check_same_length(n: int, m: int, name_a: str, name_b: str) -> None:
         )
 
 
+def check_vector(values: Any, name: str) -> np.ndarray:
+    """Return a finite one-dimensional float array, not empty."""
+    return as_vector(values, name)
+
+
 def check_scores(scores: Any, name: str = "scores") -> np.ndarray:
-    """Return scores as a finite one-dimensional float array."""
-    return _vector(scores, name)
+    """Return scores that are only compared with each other, as a finite float vector.
 
-
-def _sorted_codes(y: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Encode labels by their order; small integers are counted, everything else is sorted."""
-    if y.dtype.kind == "b":
-        codes, classes = _sorted_codes(y.view(np.uint8), name)
-        return codes, classes.astype(bool)
-    if y.dtype.kind in "iu":
-        low, high = int(y.min()), int(y.max())
-        if high - low < _COUNTABLE_RANGE and high <= np.iinfo(np.intp).max:
-            # Widen before subtracting: an int8 range can exceed an int8.
-            offsets = y.astype(np.intp, copy=False) - low
-            present = np.bincount(offsets, minlength=high - low + 1) > 0
-            classes = np.flatnonzero(present) + low
-            if present.all():
-                return offsets, classes.astype(y.dtype)
-            lookup = np.cumsum(present) - 1
-            return lookup[offsets], classes.astype(y.dtype)
-    if y.dtype.kind == "f" and np.abs(y).max() < _COUNTABLE_RANGE:
-        whole = y.astype(np.int64)
-        if np.array_equal(whole, y):
-            codes, classes = _sorted_codes(whole, name)
-            return codes, classes.astype(y.dtype)
-    try:
-        classes, codes = np.unique(y, return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"{name} must hold labels that can be sorted: {error}") from None
-    return codes.astype(np.intp, copy=False), classes
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, Real) and bool(np.isnan(value)))
-
-
-def _clean_labels(y: Any, name: str) -> np.ndarray:
-    array = np.asarray(y)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
-    if array.size == 0:
-        raise ValueError(f"{name} must not be empty")
-    if array.dtype.kind == "f":
-        _require_finite(array, name)
-    elif array.dtype.kind == "O" and any(_is_missing(v) for v in array):
-        raise ValueError(f"{name} must not hold missing labels (None or NaN)")
-    elif array.dtype.kind in "cMm":
-        raise TypeError(f"{name} must hold ordered labels, got dtype {array.dtype}")
-    return array
+    Integers that floats would round, Fractions and Decimals are replaced by their ranks, so that
+    the order is that of the numbers given.
+    """
+    return scores_in_order(scores, name)
 
 
 def check_labels(
@@ -137,21 +72,15 @@ def check_labels(
     n: int | None = None,
     name: str = "y",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Encode labels 0..K-1 in sorted order; return the codes and the K classes.
+    """Encode labels 0..K-1 in their declared order; return the codes and the K classes.
 
-    With `labels`, the classes are those named there (sorted), whether or not `y` holds them all.
+    Numbers (booleans, Fractions and Decimals too) are ordered by value, an ordered Categorical by
+    its categories, everything else by `labels`, which lists all classes, lowest first. Classes
+    that are named there, or are categories, count whether or not `y` holds them.
     """
-    array = _clean_labels(y, name)
+    codes, classes = encode_labels(y, labels, name)
     if n is not None:
-        check_same_length(array.size, n, name, "scores")
-    codes, classes = _sorted_codes(array, name)
-    if labels is not None:
-        named = np.unique(np.asarray(list(labels)))
-        position = np.searchsorted(named, classes)
-        known = (position < named.size) & (named[np.minimum(position, named.size - 1)] == classes)
-        if not np.all(known):
-            raise ValueError(f"{name} holds {classes[~known].tolist()}, not among labels")
-        codes, classes = position[codes], named
+        check_same_length(codes.size, n, name, "scores")
     if classes.size < min_classes:
         raise ValueError(
             f"{name} must hold at least {min_classes} classes, got {classes.size}: "
@@ -164,22 +93,53 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np
     """Return non-negative weights with a positive sum, or None for equal weights."""
     if sample_weight is None:
         return None
-    weights = _vector(sample_weight, name)
+    weights = as_vector(sample_weight, name)
     check_same_length(weights.size, n, name, "y")
     if (weights < 0).any():
         raise ValueError(f"{name} must not be negative, got {weights.min()}")
-    if weights.sum() <= 0:
+    if not weights.any():
         raise ValueError(f"{name} must have a positive sum, got weights that are all zero")
     return weights
 
 
-def check_qid(qid: Any, n: int, name: str = "qid") -> np.ndarray | None:
-    """Return query identifiers encoded 0..Q-1 in sorted order, or None."""
+def check_qid(qid: Any, n: int, name: str = "qid", *, group: Any = None) -> np.ndarray | None:
+    """Return query identifiers encoded 0..Q-1 in sorted order, or None.
+
+    `group`, the sizes of consecutive queries, may be given in place of identifiers.
+    """
+    if group is not None:
+        if qid is not None:
+            raise ValueError(f"{name} and group say the same in two ways: give one of them")
+        return check_group(group, n)
     if qid is None:
         return None
-    array = _clean_labels(qid, name)
-    check_same_length(array.size, n, name, "y")
-    return _sorted_codes(array, name)[0]
+    codes = encode_queries(qid, name)
+    check_same_length(codes.size, n, name, "y")
+    return codes
+
+
+def check_group(group: Any, n: int | None = None, name: str = "group") -> np.ndarray:
+    """Return the query 0..Q-1 of every item from the sizes of consecutive queries."""
+    sizes = as_array(group, name)
+    require_vector(sizes, name)
+    if sizes.dtype.kind not in "iu":
+        raise TypeError(f"{name} must hold the queries' sizes as integers, got {sizes.dtype}")
+    if sizes.min() < 1:
+        raise ValueError(f"{name} must hold sizes of at least 1, got {sizes.min()}")
+    total = sum(sizes.tolist())
+    if n is not None and total != n:
+        raise ValueError(f"{name} must sum to the number of items, {n}, got {total}")
+    return np.repeat(np.arange(sizes.size), sizes)
+
+
+def cost_scale(kind: str, n_classes: int, name: str = "costs") -> np.ndarray:
+    """Return the numbers whose differences are the "linear" or the "dcg" costs."""
+    grades = np.arange(1, n_classes + 1, dtype=float)
+    if kind == "linear":
+        return grades
+    if n_classes >= np.finfo(float).maxexp:
+        raise ValueError(f"{name} 'dcg' overflow for more than 1023 classes, got {n_classes}")
+    return 2.0**grades
 
 
 def check_costs(costs: Any, n_classes: int, name: str = "costs") -> np.ndarray:
@@ -189,18 +149,17 @@ def check_costs(costs: Any, n_classes: int, name: str = "costs") -> np.ndarray:
     """
     if costs is None or isinstance(costs, str):
         kind = check_choice(costs or "constant", ("constant", "linear", "dcg"), name)
-        grades = np.arange(1, n_classes + 1, dtype=float)
-        grades = {"constant": None, "linear": grades, "dcg": 2.0**grades}[kind]
-        if grades is None:
+        if kind == "constant":
             return np.triu(np.ones((n_classes, n_classes)), 1)
-        return np.triu(grades[None, :] - grades[:, None], 1)
-    array = _as_float(costs, name)
+        scale = cost_scale(kind, n_classes, name)
+        return np.triu(scale[None, :] - scale[:, None], 1)
+    array = as_float(costs, name)
     if array.shape != (n_classes, n_classes):
         raise ValueError(
             f"{name} must have shape ({n_classes}, {n_classes}) for {n_classes} classes, "
             f"got {array.shape}"
         )
-    _require_finite(array, name)
+    require_finite(array, name)
     if (array < 0).any():
         raise ValueError(f"{name} must not be negative, got {array.min()}")
     if np.tril(array).any():
@@ -215,7 +174,7 @@ def check_probabilities(
     probabilities: Any, n: int | None = None, name: str = "probabilities"
 ) -> np.ndarray:
     """Return a vector of non-negative numbers that sum to one."""
-    array = _vector(probabilities, name)
+    array = as_vector(probabilities, name)
     if n is not None and array.size != n:
         raise ValueError(f"{name} must have length {n}, got {array.size}")
     return _require_simplex(array, name)
@@ -234,12 +193,12 @@ def _require_simplex(array: np.ndarray, name: str) -> np.ndarray:
 
 def check_posterior(posterior: Any, name: str = "posterior") -> np.ndarray:
     """Return P(Y = k | x) as a float array (..., K) whose last axis sums to one."""
-    array = _as_float(posterior, name)
+    array = as_float(posterior, name)
     if array.ndim < 1 or array.size == 0 or array.shape[-1] < 2:
         raise ValueError(
             f"{name} must have shape (..., K) with K >= 2 classes, got shape {array.shape}"
         )
-    _require_finite(array, name)
+    require_finite(array, name)
     return _require_simplex(array, name)
 
 
@@ -247,7 +206,7 @@ def check_thresholds(
     thresholds: Any, *, ordered: bool = True, n: int | None = None, name: str = "thresholds"
 ) -> np.ndarray:
     """Return thresholds theta_1, ..., theta_{K-1}, in increasing order unless told otherwise."""
-    array = _vector(thresholds, name)
+    array = as_vector(thresholds, name)
     if n is not None and array.size != n:
         raise ValueError(f"{name} must have length K - 1 = {n}, got {array.size}")
     if ordered and (np.diff(array) < 0).any():
@@ -274,13 +233,20 @@ def check_rng(rng: Any, name: str = "rng") -> np.random.Generator:
 
 def check_square(a: Any, name: str = "a", *, nonnegative: bool = True) -> np.ndarray:
     """Return a square finite float matrix."""
-    array = _as_float(a, name)
+    array = as_float(a, name)
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise ValueError(f"{name} must be a square matrix, got shape {array.shape}")
-    _require_finite(array, name)
+    require_finite(array, name)
     if nonnegative and (array < 0).any():
         raise ValueError(f"{name} must not be negative, got {array.min()}")
     return array
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return True or False; nothing else is taken for either."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_choice(value: Any, choices: Iterable[str], name: str) -> str:
@@ -306,7 +272,12 @@ def check_scalar(
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         wanted = "an integer" if integer else "a real number"
         raise TypeError(f"{name} must be {wanted}, got {value!r}")
-    value = int(value) if integer else float(value)
+    try:
+        value = (int if integer else float)(value)  # type: ignore[call-overload]
+    except OverflowError:
+        raise ValueError(f"{name} must be within the range of floats, got {value!r}") from None
+    if integer and abs(value) > sys.maxsize:
+        raise ValueError(f"{name} must be within the range of indices, got {value}")
     too_low = low is not None and (value <= low if strict_low else value < low)
     if not np.isfinite(value) or too_low or (high is not None and value > high):
         below = "" if low is None else f"{'greater than' if strict_low else 'at least'} {low}"

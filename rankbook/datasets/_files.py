@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import http.client
 import os
 import sys
 import tempfile
-import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rankbook.exceptions import DatasetUnavailable
 
-__all__ = ["cache_folder", "check_sha256", "download", "fetch", "find", "search_folders", "sha256"]
+__all__ = [
+    "cache_folder",
+    "check_sha256",
+    "download",
+    "fetch",
+    "find",
+    "read_text",
+    "search_folders",
+    "sha256",
+]
 
 _CHUNK = 1 << 16
 _TIMEOUT = 30.0
@@ -51,6 +62,15 @@ def find(names: Iterable[str], folders: Iterable[Path]) -> Path | None:
     return None
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a file, unpacked if its name ends in .gz; `ValueError` if damaged."""
+    content = path.read_bytes()
+    try:
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
 def sha256(content: bytes) -> str:
     """Return the checksum in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
@@ -70,7 +90,8 @@ def check_sha256(expected: str) -> Callable[[bytes], None]:
 def download(url: str, target: Path, check: Callable[[bytes], None], progress: bool = True) -> Path:
     """Fetch a file, check its content, and only then put it in place, in one step.
 
-    Raises `OSError` if it cannot be fetched or written, `ValueError` if the check fails.
+    Raises `OSError` or `http.client.HTTPException` if it cannot be fetched or written, `ValueError`
+    if the check fails.
     """
     from tqdm.auto import tqdm
 
@@ -109,10 +130,10 @@ def fetch(
     """Download, or raise `DatasetUnavailable` that says what to fetch and where to put it."""
     try:
         return download(url, target, check, progress)
-    except (OSError, ValueError, urllib.error.URLError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         looked = "\n".join(f"  {folder}" for folder in folders)
         raise DatasetUnavailable(
-            f"{what} is not on this machine and could not be downloaded ({error}).\n"
+            f"{what} is not on this machine and could not be downloaded ({error!r}).\n"
             f"Fetch {url}\nand save it as {target}, or in a folder of your own as {target.name}: "
             f"pass that folder as path=, or name its parent in the environment variable "
             f"RANKBOOK_DATA.\nLooked in:\n{looked}"

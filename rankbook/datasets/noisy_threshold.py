@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from rankbook._arrays import as_float, require_finite
 from rankbook._validation import check_rng, check_scalar
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
 
 # Items on which the rules' threshold is set: the clean share is then right to about 0.001.
 _CALIBRATION = 200_000
+_BLOCK = 2000
 
 
 def noise_for_bayes_risk(prior: float, bayes_risk: float) -> tuple[float, float]:
@@ -103,7 +105,7 @@ class RuleFunction:
     """The function a_0 + sum of a_i over the rules that hold.
 
     Condition c belongs to rule `rule[c]` and says that feature `feature[c]` is at least
-    `threshold[c]` (at most, where `is_upper[c]`).
+    `threshold[c]` (at most, where `is_upper[c]`); conditions are sorted by rule.
     """
 
     weights: np.ndarray
@@ -117,9 +119,10 @@ class RuleFunction:
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Values at the rows of X."""
         values = np.full(X.shape[0], self.offset)
-        for i, weight in enumerate(self.weights):
+        conditions = np.split(np.arange(self.rule.size), np.flatnonzero(np.diff(self.rule)) + 1)
+        for weight, its in zip(self.weights, conditions, strict=True):
             holds = np.ones(X.shape[0], dtype=bool)
-            for c in np.flatnonzero(self.rule == i):
+            for c in its:
                 column = X[:, self.feature[c]]
                 limit = self.threshold[c]
                 holds &= column <= limit if self.is_upper[c] else column >= limit
@@ -211,11 +214,12 @@ class NoisyThresholdModel:
         return X, (clean ^ (rng.random(n) < self.noise)).astype(np.intp)
 
     def _check(self, X: ArrayLike) -> np.ndarray:
-        X = np.asarray(X, dtype=float)
+        X = as_float(X, "X")
         if X.ndim != 2 or X.shape[1] != self.function.n_features:
             raise ValueError(
                 f"X must have shape (n, {self.function.n_features}), got shape {X.shape}"
             )
+        require_finite(X, "X")
         return X
 
 
@@ -278,7 +282,9 @@ def _weighted_uniform_quantile(weights: np.ndarray, probability: float) -> float
     product = np.ones(t.size)
     for a in weights:
         product *= np.sinc(a * t / (2 * np.pi))
-    t, product = t[np.abs(product) > 1e-17], product[np.abs(product) > 1e-17]
+        # No factor exceeds one, so that what is negligible stays so.
+        matters = np.abs(product) > 1e-17
+        t, product = t[matters], product[matters]
 
     def excess(z: float) -> float:
         return (
@@ -351,11 +357,20 @@ def make_rule_model(
         is_upper=rng.random(n_conditions) < 0.5,
         n_features=n_features,
     )
-    values = np.sort(function(rng.random((_CALIBRATION, n_features))))
+    values = np.sort(_calibration_values(function, rng))
     cut, share = _nearest_cut(values, share)
     return NoisyThresholdModel(
         RuleFunction(**{**vars(function), "offset": -cut}), noise, float(share)
     )
+
+
+def _calibration_values(function: RuleFunction, rng: np.random.Generator) -> np.ndarray:
+    """Values at uniform items, drawn and judged block by block, to fit into a cache."""
+    values = np.empty(_CALIBRATION)
+    for start in range(0, _CALIBRATION, _BLOCK):
+        block = values[start : start + _BLOCK]
+        block[:] = function(rng.random((block.size, function.n_features)))
+    return values
 
 
 def _nearest_cut(values: np.ndarray, share: float) -> tuple[float, float]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class _Entry:
     number: int  # of the data set at OpenML
     arff: str  # its name there
     positive: str  # label of the positive class
-    sha256: str  # of the rows, cells joined by commas and rows by newlines
+    sha256: str  # of names (letters and digits alone) and rows, joined by commas and newlines
 
 
 _ENTRIES = {
@@ -35,37 +35,37 @@ _ENTRIES = {
         13,
         "breast-cancer",
         "recurrence-events",
-        "c2c69c4cbaccb0260fa1a39a83bd269d8b8a952aad27d70025b59ddf58daa5a8",
+        "b4d1d84f49cdceadc6d7bb24e236a8914da55026ff855c3cf8df623b07acc0c8",
     ),
     "breast-w": _Entry(
         15,
         "breast-w",
         "malignant",
-        "185d53a8c1bb5cf8f852feaf33302f0dcb6d11958cb8fe9e11b868c49fa923e0",
+        "e327fb2f34cfe3bc454b1a3387b40d911b182a944266b2d63080913372e24096",
     ),
     "colic": _Entry(
-        27, "colic", "yes", "7094fd219d57a3b286b073ac373cd9bda51cebafec07ea9c59bbadc0ddb7c244"
+        27, "colic", "yes", "47a2bbdc4f1a171cb409294a7cc91fee1236000f22c48df4ac851c608d15fb18"
     ),
     "diabetes": _Entry(
         37,
         "diabetes",
         "tested_positive",
-        "7a92b14358db960615cbc94f297f5738d99c8ae1b5517fae6f907679dc85f97e",
+        "5924ff7e865f232a4c13581b223a433369e921565d7070b1f0ab5ed1d3974861",
     ),
     "haberman": _Entry(
-        43, "haberman", "2", "18569865605a0d34727ff489c6b08aa8d1a430edd3ca944a57c4c03fbc403fae"
+        43, "haberman", "2", "bacd01d544ca5da797771d22a3e3f91417222d05997c4220c7bfe82ed3803bf2"
     ),
     "heart-h": _Entry(
-        51, "heart-h", ">50_1", "4a91d14b44f097350311e362df4e2554217976db12b9bfd5bb9623ac0e775d41"
+        51, "heart-h", ">50_1", "e9f43338e91d4a03dbf830d04c132ee6cb4958acc4443498aed8ed0719384a7f"
     ),
     "hepatitis": _Entry(
-        55, "hepatitis", "DIE", "f77c0f28703df5fa237ab2139967afcb5436a6164ab7795c276806bb51f6893d"
+        55, "hepatitis", "DIE", "731844d6de7ba163ddffbdc74682692a6cf842d4a79d3800a61ff16d1d03fa7e"
     ),
     "ionosphere": _Entry(
-        59, "ionosphere", "g", "fd6dd7864b55d56dac0a1e6e24af9ccc35bf2555ac79af8ab9f3d1daa065ab83"
+        59, "ionosphere", "g", "371940a4761f49fdc39296202c01b822fd8301fb6f54c9eb44594e9950cb4144"
     ),
     "vote": _Entry(
-        56, "vote", "republican", "ed81e4056017a73a0716c4f57eb6e6f055745e60affcfdedf9f03c19844b8a42"
+        56, "vote", "republican", "889994e6d6c92c18dcc9c22d869bd363c2aeee821f0563638bf1b05fa66045c2"
     ),
 }
 UCI_NAMES = tuple(_ENTRIES)
@@ -143,6 +143,10 @@ def load_uci(
     ((306, 3), 81)
     """
     check_choice(name, UCI_NAMES, "name")
+    if isinstance(nominal, str) or not all(isinstance(v, str) for v in _entries(nominal)):
+        raise TypeError(f"nominal must list names of attributes, got {nominal!r}")
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be a path, got {path!r}")
     entry = _ENTRIES[name]
     folders = _files.search_folders(path, _FOLDERS)
     names = [f"{name}.arff", f"{name}.csv", f"{name}.csv.gz"]
@@ -155,19 +159,22 @@ def load_uci(
             what,
             url,
             target,
-            lambda b: _check(_parse(b.decode(), True)[1], entry),
+            lambda content: _check(*_parse(content.decode(), True), entry),
             folders,
             progress,
         )
-    content = found.read_bytes()
-    if found.suffix == ".gz":
-        content = gzip.decompress(content)
-    header, rows = _parse(content.decode(), found.suffix == ".arff")
+    text = _files.read_text(found)
     try:
-        _check(rows, entry)
+        header, rows = _parse(text, found.suffix == ".arff")
+        _check(header, rows, entry)
     except ValueError as error:
         raise ValueError(f"{found} does not hold the data set {name!r}: {error}") from None
-    return _encode(name, entry, header, rows, set(nominal), found)
+    return _encode(name, entry, header, rows, {*nominal}, found)
+
+
+def _entries(values: Any) -> Iterable:
+    is_many = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0
+    return values if is_many else (values,)
 
 
 def _parse(text: str, is_arff: bool) -> tuple[list[str], list[list[str]]]:
@@ -181,25 +188,31 @@ def _parse(text: str, is_arff: bool) -> tuple[list[str], list[list[str]]]:
             if line.lower().startswith("@data"):
                 break
             if line.lower().startswith("@attribute"):
-                header.append(line.split(None, 1)[1])
-        header = [_attribute_name(rest) for rest in header]
+                header.append(_attribute_name(line[len("@attribute") :].strip()))
         lines = lines[start + 1 :]
     quote = "'" if is_arff else '"'
-    rows = [
-        [cell.strip() for cell in row]
-        for row in csv.reader(lines, quotechar=quote, skipinitialspace=True)
-    ]
+    reader = csv.reader(lines, quotechar=quote, skipinitialspace=True)
+    try:
+        rows = [[cell.strip() for cell in row] for row in reader]
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num} of its rows is broken: {error}") from None
+    if not rows:
+        raise ValueError("it has no rows")
     return (header, rows) if is_arff else (rows[0], rows[1:])
 
 
 def _attribute_name(rest: str) -> str:
-    if rest[0] in "'\"":
+    if rest[:1] in ("'", '"') and rest.find(rest[0], 1) > 0:
         return rest[1 : rest.index(rest[0], 1)]
+    if not rest or rest[0] in "'\"":
+        raise ValueError(f"it has an attribute without a name: {rest!r}")
     return rest.split(None, 1)[0]
 
 
-def _check(rows: list[list[str]], entry: _Entry) -> None:
-    _files.check_sha256(entry.sha256)("\n".join(",".join(row) for row in rows).encode())
+def _check(header: list[str], rows: list[list[str]], entry: _Entry) -> None:
+    """Raise unless names and rows are the expected ones; quotes and dashes in names may differ."""
+    names = ["".join(c for c in name.casefold() if c.isalnum()) for name in header]
+    _files.check_sha256(entry.sha256)("\n".join(",".join(row) for row in [names, *rows]).encode())
 
 
 def _encode(

@@ -1,35 +1,45 @@
 """Counting misranked pairs without forming them.
 
 Everything here works on a `Sample`, the checked and encoded input of a pair metric, and costs one
-sort plus O(n K) or O(n log K) arithmetic. No array has more than n or Q K entries, for n items, Q
-queries and K classes.
+sort plus O(n K) arithmetic, or O(n log K) in `_bitwise`. No array has more than n or K entries, for
+n items and K classes, however many queries there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .._validation import check_labels, check_qid, check_same_length, check_scores, check_weights
+from rankbook._pair_counts import Cells, count_cells
+from rankbook._validation import (
+    check_labels,
+    check_qid,
+    check_same_length,
+    check_scores,
+    check_weights,
+)
 
 __all__ = [
+    "Ordered",
     "Sample",
-    "constant_errors",
     "distinct_score_mass",
     "error_rows",
     "ordered",
-    "pair_mass",
     "prepare",
+    "rate_rows",
     "running_sum",
 ]
 
 # Codes up to here fit into the last bits of a score without many scores growing equal.
 _PACKED_CLASSES = 256
-# Beyond this, O(n log K) with a larger constant beats O(n K).
-_ROW_CLASSES = 12
+# Up to here, comparing class by class is faster than running sums over all items.
+_FEW_CLASSES = 32
+# Products of two weights of this size, summed, stay far from overflow and underflow.
+_MODERATE = 2.0**200
 
 
 @dataclass(frozen=True)
@@ -48,12 +58,25 @@ class Sample:
         """The number of classes K, present or only named."""
         return len(self.classes)
 
-    def mass(self) -> np.ndarray:
-        """Total weight of every class in every query, shape (Q, K)."""
-        shape = (self.n_queries, self.n_classes)
-        cell = self.codes if self.query is None else self.query * shape[1] + self.codes
-        mass = np.bincount(cell, weights=self.weights, minlength=shape[0] * shape[1])
-        return mass.reshape(shape).astype(float, copy=False)
+    @cached_property
+    def cells(self) -> Cells:
+        """The classes that occur in each query, with their weights."""
+        return count_cells(self.codes, self.weights, self.query, n_classes=self.n_classes)
+
+    @cached_property
+    def cell(self) -> np.ndarray:
+        """The cell of every item."""
+        return self.cells.of_items(self.codes, self.query)
+
+    @cached_property
+    def in_order(self) -> Ordered:
+        """The sample sorted, once for all that ask."""
+        return ordered(self)
+
+    def with_equal_classes(self) -> Sample:
+        """The sample with weights that give every class of a query the total weight one."""
+        weights = 1.0 if self.weights is None else self.weights
+        return replace(self, weights=weights / self.cells.mass[self.cell])
 
 
 def prepare(y: Any, scores: Any, sample_weight: Any, qid: Any, labels: Any) -> Sample:
@@ -64,17 +87,34 @@ def prepare(y: Any, scores: Any, sample_weight: Any, qid: Any, labels: Any) -> S
     weights = check_weights(sample_weight, codes.size)
     query = check_qid(qid, codes.size)
     n_queries = 1 if query is None else int(query.max()) + 1
+    if weights is not None:
+        weights = _scaled(weights, query, n_queries)
     return Sample(codes, scores, weights, query, classes, n_queries)
 
 
-def pair_mass(mass: np.ndarray) -> np.ndarray:
-    """Total weight of the pairs with different labels, per query: (Q, K) -> (Q,)."""
-    below = np.cumsum(mass, axis=1) - mass
-    return (mass * below).sum(axis=1)
+def _scaled(weights: np.ndarray, query: np.ndarray | None, n_queries: int) -> np.ndarray:
+    """Weights times a power of two for each query, so that their products are ordinary numbers.
+
+    Every metric is a ratio within each query, so that nothing else changes.
+    """
+    if query is None:
+        largest = weights.max()
+        if 1 / _MODERATE < largest < _MODERATE:
+            return weights
+        exponent = np.frexp(largest)[1]
+    else:
+        top = np.zeros(n_queries)
+        np.maximum.at(top, query, weights)
+        exponent = np.frexp(top)[1][query]
+    with np.errstate(under="ignore"):
+        scaled = np.ldexp(weights, -exponent)
+    if np.count_nonzero(scaled) < np.count_nonzero(weights):
+        raise ValueError("sample_weight must not span more than the range of floats in a query")
+    return scaled
 
 
 @dataclass(frozen=True)
-class _Ordered:
+class Ordered:
     """A sample sorted by query, then score; runs of equal scores are groups."""
 
     codes: np.ndarray
@@ -97,7 +137,7 @@ class _Ordered:
         return np.zeros(self.codes.size, dtype=np.intp) if self.query is None else self.query
 
 
-def ordered(sample: Sample) -> _Ordered:
+def ordered(sample: Sample) -> Ordered:
     """Sort a sample by query and score; the cheap way where it is exact."""
     if sample.query is None and sample.weights is None and sample.n_classes <= _PACKED_CLASSES:
         packed = _packed_order(sample)
@@ -111,12 +151,12 @@ def ordered(sample: Sample) -> _Ordered:
     if query is not None:
         query = query[order]
         is_start[1:] |= query[1:] != query[:-1]
-    return _Ordered(
+    return Ordered(
         sample.codes[order], None if weights is None else weights[order], query, is_start
     )
 
 
-def _packed_order(sample: Sample) -> _Ordered | None:
+def _packed_order(sample: Sample) -> Ordered | None:
     """Sort scores that carry their class in the last bits: several times faster than argsort.
 
     Only the classes in order and the runs of equal scores are wanted. Scores that agree but for
@@ -128,6 +168,8 @@ def _packed_order(sample: Sample) -> _Ordered | None:
     bits &= ~mask
     bits |= sample.codes
     key.sort()
+    if _has_tiny_negatives(key, mask):
+        return None
     codes = (bits & mask).astype(np.uint8)
     bits &= ~mask
     is_start = np.ones(key.size, dtype=bool)
@@ -136,16 +178,23 @@ def _packed_order(sample: Sample) -> _Ordered | None:
         scores = np.sort(sample.scores)
         if ((scores[1:] != scores[:-1]) != is_start[1:]).any():
             return None
-    return _Ordered(codes, None, None, is_start)
+    return Ordered(codes, None, None, is_start)
+
+
+def _has_tiny_negatives(key: np.ndarray, mask: int) -> bool:
+    """Whether negative numbers became -0.0, which sorts are free to mix with 0.0."""
+    first = np.searchsorted(key, -mask * np.finfo(float).smallest_subnormal)
+    last = np.searchsorted(key, 0.0, side="right")
+    return bool(np.signbit(key[first:last]).any())
 
 
 def distinct_score_mass(sample: Sample) -> np.ndarray:
     """Total weight of the pairs with different scores, per query."""
-    data = ordered(sample)
+    data = sample.in_order
     starts = data.starts
     query = data.item_query()[starts]
     group = np.add.reduceat(data.item_weights(), starts)
-    below = np.cumsum(group) - group
+    below = running_sum(group)[:-1]
     below -= below[np.searchsorted(query, np.arange(sample.n_queries))][query]
     return np.bincount(query, weights=group * below, minlength=sample.n_queries)
 
@@ -160,99 +209,73 @@ def running_sum(values: np.ndarray) -> np.ndarray:
 def error_rows(sample: Sample, ties: float) -> Iterator[tuple[int, np.ndarray]]:
     """For every class j, the weight of pairs (j above i) + ties * (j level with i).
 
-    Yields j and an array (Q, K) whose columns i > j are filled in.
+    Yields j and an array with an entry for every cell; those of classes i > j are filled in.
     """
-    data = ordered(sample)
-    if data.query is None and data.weights is None and data.is_start.all():
-        yield from _untied_rows(data.codes, sample.n_classes)
+    data = sample.in_order
+    untied = data.query is None and data.is_start.all()
+    if untied and data.weights is not None:
+        yield from _untied_weighted_rows(data.codes, data.weights, sample)
+    elif untied and sample.n_classes <= _FEW_CLASSES:
+        yield from _untied_rows(data.codes, sample.cells.label)
     else:
-        yield from _cumulative_rows(data, sample.n_queries, sample.n_classes, ties)
+        yield from _cumulative_rows(data, sample, ties)
 
 
-def _untied_rows(codes: np.ndarray, n_classes: int) -> Iterator[tuple[int, np.ndarray]]:
-    places = [np.flatnonzero(codes == k) for k in range(n_classes)]
-    if n_classes == 2:  # the rank sum: below a positive lie negatives and the earlier positives
+def rate_rows(sample: Sample, ties: float) -> Iterator[tuple[int, np.ndarray]]:
+    """`error_rows` over the weight of all pairs of the two classes; 0 where a class is absent."""
+    if sample.weights is not None:
+        yield from error_rows(sample.with_equal_classes(), ties)
+        return
+    cells = sample.cells
+    for j, row in error_rows(sample, ties):
+        own = np.zeros(sample.n_queries)
+        own[cells.query[cells.label == j]] = cells.mass[cells.label == j]
+        pairs = own[cells.query] * cells.mass
+        yield j, np.divide(row, pairs, out=np.zeros(row.size), where=pairs > 0)
+
+
+def _untied_rows(codes: np.ndarray, labels: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    # Python's integers: numpy's would widen every comparison.
+    present = labels.tolist()
+    places = [np.flatnonzero(codes == k) for k in present]
+    if len(present) == 2:  # the rank sum: below a positive lie negatives and the earlier positives
         m = places[1].size
         below = int(places[1].sum()) - m * (m - 1) // 2
-        yield 0, np.array([[0.0, places[0].size * m - below]])
+        yield present[0], np.array([0.0, places[0].size * m - below])
         return
-    for j in range(n_classes - 1):
-        seen = np.cumsum(codes == j)
-        row = np.zeros((1, n_classes))
-        for i in range(j + 1, n_classes):
-            row[0, i] = places[j].size * places[i].size - int(seen[places[i]].sum())
-        yield j, row
+    for j, label in enumerate(present[:-1]):
+        seen = np.cumsum(codes == label)
+        row = np.zeros(labels.size)
+        for i in range(j + 1, labels.size):
+            row[i] = places[j].size * places[i].size - int(seen[places[i]].sum())
+        yield label, row
+
+
+def _untied_weighted_rows(
+    codes: np.ndarray, weights: np.ndarray, sample: Sample
+) -> Iterator[tuple[int, np.ndarray]]:
+    wanted = sample.cells.label
+    for j in wanted[:-1].tolist():
+        # Sums from the top: the weight of class j above every item.
+        above = np.cumsum((weights * (codes == j))[::-1])[::-1]
+        above *= weights
+        yield j, np.bincount(codes, above, minlength=sample.n_classes)[wanted]
 
 
 def _cumulative_rows(
-    data: _Ordered, n_queries: int, n_classes: int, ties: float
+    data: Ordered, sample: Sample, ties: float
 ) -> Iterator[tuple[int, np.ndarray]]:
     weights, query = data.item_weights(), data.item_query()
     starts, group = data.starts, data.group
     ends = np.append(starts[1:], weights.size)
-    query_end = np.searchsorted(query, np.arange(n_queries), side="right")[query[starts]]
-    cell = query * n_classes + data.codes
-    for j in range(n_classes - 1):
+    query_end = np.searchsorted(query, np.arange(sample.n_queries), side="right")[query[starts]]
+    cells = sample.cells
+    if data.query is None:
+        cell, size, wanted = data.codes, sample.n_classes, cells.label
+    else:
+        cell, size, wanted = cells.keys_of_items(data.codes, data.query)
+    for j in np.unique(cells.label)[:-1].tolist():
         seen = running_sum(np.where(data.codes == j, weights, 0.0))
         before, after = seen[starts], seen[ends]
         error = (seen[query_end] - after) + ties * (after - before)
-        total = np.bincount(cell, weights * error[group], minlength=n_queries * n_classes)
-        yield j, total.reshape(n_queries, n_classes)
-
-
-def constant_errors(sample: Sample, ties: float) -> np.ndarray:
-    """Weight of the misranked pairs of all classes, per query, in O(n log K) after the sort.
-
-    Two labels differ first at some bit of their codes. Bit by bit from the highest, items that
-    agree on all higher bits form a block, in which a pair counts if the item with bit 0 has the
-    larger score; then each block is split in two, its order kept.
-    """
-    if sample.n_classes <= _ROW_CLASSES:
-        return sum(row[:, j + 1 :].sum(axis=1) for j, row in error_rows(sample, ties))
-    data = ordered(sample)
-    codes, weights, group = data.codes, data.item_weights(), data.group
-    query = data.item_query()
-    block = np.searchsorted(query, np.arange(sample.n_queries))[query]
-    errors = np.zeros(sample.n_queries)
-    for bit in range((sample.n_classes - 1).bit_length() - 1, -1, -1):
-        high = (codes >> bit & 1).astype(bool)
-        errors += _block_errors(high, weights, group, block, query, ties, sample.n_queries)
-        move, block = _split_blocks(high, block)
-        block = _reorder(block, move)
-        codes, weights, group, query = (_reorder(v, move) for v in (codes, weights, group, query))
-    return errors
-
-
-def _block_errors(high, weights, group, block, query, ties, n_queries) -> np.ndarray:
-    """Errors between the low and the high half of every block, per query."""
-    is_start = np.ones(high.size, dtype=bool)
-    is_start[1:] = (group[1:] != group[:-1]) | (block[1:] != block[:-1])
-    starts = np.flatnonzero(is_start)
-    ends = np.append(starts[1:], high.size)
-    seen_high = running_sum(np.where(high, weights, 0.0))
-    seen_low = running_sum(np.where(high, 0.0, weights))
-    below = seen_high[starts] - seen_high[block[starts]]
-    level = seen_high[ends] - seen_high[starts]
-    low = seen_low[ends] - seen_low[starts]
-    return np.bincount(query[starts], weights=low * (below + ties * level), minlength=n_queries)
-
-
-def _split_blocks(high: np.ndarray, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each item goes when every block puts its low half first, and its new block's start."""
-    n = high.size
-    lows = np.concatenate(([0], np.cumsum(~high)))
-    is_start = np.ones(n, dtype=bool)
-    is_start[1:] = block[1:] != block[:-1]
-    starts = np.flatnonzero(is_start)
-    sizes = np.diff(np.append(starts, n))
-    n_low = np.repeat(lows[starts + sizes] - lows[starts], sizes)
-    rank_low = lows[:-1] - lows[block]
-    rank_high = np.arange(n) - block - rank_low
-    move = block + np.where(high, n_low + rank_high, rank_low)
-    return move, block + np.where(high, n_low, 0)
-
-
-def _reorder(values: np.ndarray, move: np.ndarray) -> np.ndarray:
-    moved = np.empty_like(values)
-    moved[move] = values
-    return moved
+        yield j, np.bincount(cell, weights * error[group], minlength=size)[wanted]

@@ -9,16 +9,19 @@ they need the averages over tie orders.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from rankbook._arrays import as_array
 from rankbook._validation import (
     check_choice,
+    check_flag,
     check_qid,
     check_same_length,
     check_scalar,
     check_scores,
+    check_vector,
 )
 
 __all__ = [
@@ -55,7 +58,8 @@ class Block:
         self.n_rows, self.width = grades.shape
         self.padded = bool((lengths < self.width).any())
         self._group_hits: tuple[float, np.ndarray] | None = None
-        self.starts = None if new is None else np.flatnonzero(new)
+        # Any: None where nothing is averaged, and then nobody asks for more.
+        self.starts = cast(Any, None if new is None else np.flatnonzero(new))
         if new is not None:
             self.sizes = np.diff(self.starts, append=new.size)
             self.row, self.above = np.divmod(self.starts, self.width)
@@ -193,9 +197,9 @@ def rank_lists(y: Any, scores: Any, *, qid: Any = None, ties: str = "average") -
 
 def _check_grades(y: Any) -> np.ndarray:
     """Return grades, in one byte each if they are small integers, else as floats."""
-    grades = np.asarray(y)
+    grades = as_array(y, "y")
     if grades.dtype.kind not in "iu" or grades.ndim != 1 or grades.size == 0:
-        grades = check_scores(y, "y")
+        grades = check_vector(y, "y")
     if grades.min() < 0:
         raise ValueError(f"y must hold grades that are not negative, got {grades.min()}")
     if grades.max() <= _LARGEST_SMALL_GRADE:
@@ -209,13 +213,14 @@ def _by_query(qid: Any, n: int) -> tuple[np.ndarray | None, np.ndarray]:
     """The items in order of their queries (None: they are in order), and the queries' lengths."""
     if qid is None:
         return None, np.array([n])
-    given = np.asarray(qid)
+    given = as_array(qid, "qid")
     if given.dtype.kind in "iu" and given.shape == (n,):
         bounds = np.flatnonzero(given[1:] != given[:-1]) + 1
         if (given[bounds] > given[bounds - 1]).all():
             # Sorted integers, the usual case, need neither an encoding nor a sort.
             return None, np.diff(bounds, prepend=0, append=n)
-    codes = check_qid(qid, n)
+    codes = check_qid(given, n)
+    assert codes is not None
     return np.argsort(codes, kind="stable"), np.bincount(codes)
 
 
@@ -281,7 +286,7 @@ def _in_given_order(order: np.ndarray, new: np.ndarray) -> np.ndarray:
     width = order.shape[1]
     # One integer holds group and place, and integers sort faster than a stable sort of scores.
     dtype = np.int32 if width * (width + 1) < np.iinfo(np.int32).max else np.int64
-    key = np.cumsum(new, axis=1, dtype=dtype)
+    key: np.ndarray = np.cumsum(new, axis=1, dtype=dtype)
     key *= width
     key += order
     key.sort(axis=1)
@@ -296,12 +301,15 @@ def _pick(matrix: np.ndarray, columns: np.ndarray) -> np.ndarray:
 
 def lists_of(y: Any, scores: Any, qid: Any, ties: str) -> RankedLists:
     """The lists a measure was called with, sorted now unless `rank_lists` did so before."""
+    check_choice(ties, ("average", "order"), "ties")
     if not isinstance(y, RankedLists):
         if scores is None:
             raise TypeError("scores must be given unless y is what rank_lists returned")
         return rank_lists(y, scores, qid=qid, ties=ties)
     if scores is not None or qid is not None:
         raise TypeError("scores and qid must be left out when y is what rank_lists returned")
+    if ties not in ("average", y.ties):
+        raise ValueError(f"ties must be that of rank_lists, {y.ties!r}, or left out, got {ties!r}")
     return y
 
 
@@ -312,7 +320,7 @@ def check_cut(k: int | None) -> int | None:
 
 def summary(values: np.ndarray, per_query: bool) -> float | np.ndarray:
     """Return the values of all queries, or their mean."""
-    return values if per_query else float(values.mean())
+    return values if check_flag(per_query, "per_query") else float(values.mean())
 
 
 def check_threshold(threshold: float) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbook._validation import check_scalar
+from rankbook._validation import check_flag, check_scalar
 from rankbook.metrics._ranked import Block, check_cut, check_threshold, lists_of, summary
 from rankbook.metrics._tie_averages import (
     mean_average_precision,
@@ -42,19 +42,8 @@ def average_precision(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    y, scores, k, qid, per_query, ties
+        As in `dcg`.
     threshold : float
         Items with a grade above it are relevant.
 
@@ -101,19 +90,8 @@ def reciprocal_rank(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    y, scores, k, qid, per_query, ties
+        As in `dcg`.
     threshold : float
         Items with a grade above it are relevant.
 
@@ -159,19 +137,8 @@ def err(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    y, scores, k, qid, per_query, ties
+        As in `dcg`.
     max_grade : float, optional
         The highest grade g of the scale. Without it, the highest in `y`, over all queries.
 
@@ -226,19 +193,12 @@ def p_norm_push(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
+    y, scores
+        As in `dcg`.
     p : float
         The power, positive.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    qid, per_query, ties
+        As in `dcg`.
     threshold : float
         Items with a grade above it are relevant.
 
@@ -267,7 +227,7 @@ def p_norm_push(
             return np.where(hits, 0.0, below**p).sum(axis=1) / misses
 
     values = lists.measure(push)
-    if per_query:
+    if check_flag(per_query, "per_query"):
         return values
     if np.isnan(values).all():
         raise ValueError("y must hold a positive and a negative item in at least one query")

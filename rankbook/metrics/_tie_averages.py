@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankbook.metrics._large_ties import large_cascade, last_place
 from rankbook.metrics._ranked import Block
 
 __all__ = ["mean_average_precision", "mean_cascade", "mean_first_relevant", "mean_push"]
@@ -16,6 +17,8 @@ __all__ = ["mean_average_precision", "mean_cascade", "mean_first_relevant", "mea
 _NEGLIGIBLE = 1e-18
 # Up to here binomial coefficients are far from overflow.
 _SMALL_GROUP = 512
+# Items of the groups that are treated at once: few enough for the processor's cache.
+_CHUNK = 1 << 15
 
 
 def _before(block: Block, groups: np.ndarray) -> np.ndarray:
@@ -69,17 +72,26 @@ def mean_cascade(block: Block, stops: np.ndarray, k: int | None) -> np.ndarray:
     mean_stop = block.group_sums(stops) / block.sizes
     # Right where only one item of the group can stop the reader: E_t falls by equal steps.
     values = reached * mean_stop * _inverse_ranks(block, k)
-    several = np.flatnonzero((block.group_hits(0.0) > 1) & (values > 0))
-    sizes = block.sizes[several]
+    # Elsewhere the group adds no more than the reader's chance to get there.
+    several = np.flatnonzero((block.group_hits(0.0) > 1) & (values > 0) & (reached > _NEGLIGIBLE))
+    large = block.sizes[several] > _SMALL_GROUP
+    for group in several[large]:
+        items = slice(block.starts[group], block.starts[group] + block.sizes[group])
+        values[group] = reached[group] * large_cascade(
+            stops.ravel()[items], int(block.above[group]), k, _NEGLIGIBLE / reached[group]
+        )
+    several = several[~large]
     # Two-byte integers are sorted by radix, in linear time.
-    falling = (block.width - sizes).astype(np.uint16 if block.width < 1 << 16 else np.int64)
+    falling = (_SMALL_GROUP - block.sizes[several]).astype(np.uint16)
     several = several[np.argsort(falling, kind="stable")]
     magnitude = np.frexp(block.sizes[several] - 0.5)[1]
     for level in np.flatnonzero(np.bincount(magnitude)):
-        groups = several[magnitude == level]
-        values[groups] = reached[groups] * _group_cascade(
-            stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
-        )
+        similar = several[magnitude == level]
+        rows = max(_CHUNK >> int(level), 1)
+        for groups in np.split(similar, range(rows, similar.size, rows)):
+            values[groups] = reached[groups] * _group_cascade(
+                stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
+            )
     return block.row_sums(values)
 
 
@@ -93,14 +105,14 @@ def _inverse_ranks(block: Block, k: int) -> np.ndarray:
 def _group_cascade(
     stops: np.ndarray, starts: np.ndarray, sizes: np.ndarray, above: np.ndarray, k: int
 ) -> np.ndarray:
-    """sum_t (E_{t-1} - E_t) / (a + t) for groups of similar size, largest first."""
+    """sum_t (E_{t-1} - E_t) / (a + t) for small groups of similar size, largest first."""
     longest = int(sizes[0])
     item = np.arange(longest)[:, None]
     # A column for each group: the long axis is the contiguous one.
     passes = 1 - stops[np.minimum(starts + item, stops.size - 1)]
     # Maclaurin's inequality, E_t <= E_1^t, says beyond which t nothing is left to add.
     largest = (np.where(item < sizes, passes, 0).sum(axis=0) / sizes).max()
-    needed = int(min(longest, k - above.min(), _last_place(largest)))
+    needed = int(min(longest, k - above.min(), last_place(largest, _NEGLIGIBLE)))
     place = np.arange(1, needed + 1)[:, None]
     means = _mean_products(passes, sizes, needed)
     steps = (means[:-1] - means[1:]) / (above + place)
@@ -110,34 +122,20 @@ def _group_cascade(
 def _mean_products(passes: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray:
     """E_t, t = 0, ..., needed, of the first sizes[g] entries of each column g; sizes decrease.
 
-    Small groups add up e_t, whose terms are all positive, and divide by the binomials. For large
-    ones these overflow; adding an item that is passed with probability q to j items turns the
-    means into E_t + (t / (j + 1)) (q E_{t-1} - E_t), a convex combination, so no digits are lost.
+    The symmetric polynomials e_t add up, all terms positive, and are divided by the binomials.
     """
-    longest = passes.shape[0]
     means = np.zeros((needed + 1, sizes.size))
     means[0] = 1
-    for j in range(longest):
-        columns, last = np.searchsorted(-sizes, -j), min(j + 1, needed)
-        now, before = means[1 : last + 1, :columns], means[:last, :columns]
-        if longest <= _SMALL_GROUP:
-            now += passes[j, :columns] * before
-        else:
-            share = np.arange(1, last + 1)[:, None] / (j + 1)
-            now += share * (passes[j, :columns] * before - now)
-    if longest <= _SMALL_GROUP:
-        place = np.arange(needed)[:, None]
-        # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
-        means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)
+    term = np.empty_like(means)
+    longer = np.searchsorted(-sizes, -np.arange(passes.shape[0]))
+    for j, columns in enumerate(longer.tolist()):
+        last = min(j + 1, needed)
+        product = np.multiply(passes[j, :columns], means[:last, :columns], term[:last, :columns])
+        means[1 : last + 1, :columns] += product
+    place = np.arange(needed)[:, None]
+    # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
+    means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)
     return means
-
-
-def _last_place(largest_mean: float) -> float:
-    if largest_mean <= 0:
-        return 1
-    if largest_mean >= 1:
-        return np.inf
-    return np.ceil(np.log(_NEGLIGIBLE) / np.log(largest_mean)) + 1
 
 
 def mean_push(block: Block, relevant: np.ndarray, total: np.ndarray, p: float) -> np.ndarray:

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbook._validation import check_choice, check_scalar, check_scores
+from rankbook._validation import check_choice, check_scalar, check_vector
 from rankbook.metrics._ranked import (
     Block,
     RankedLists,
@@ -57,15 +57,30 @@ __all__ = [
     "reciprocal_rank",
 ]
 
+# Beyond this the sums of exponential gains come near the largest float.
+_HIGH_GRADE = 900.0
+
 Gain = str | Callable[[np.ndarray], np.ndarray]
 
 
 def _gain_function(gain: Gain) -> Callable[[np.ndarray], np.ndarray]:
     if callable(gain):
-        return lambda grades: check_scores(np.ravel(gain(grades)), "gain(y)").reshape(grades.shape)
+        return lambda grades: check_vector(np.ravel(gain(grades)), "gain(y)").reshape(grades.shape)
     if check_choice(gain, ("exponential", "linear"), "gain") == "linear":
         return lambda grades: grades
     return lambda grades: np.exp2(grades) - 1
+
+
+def _row_gain(block: Block) -> Callable[[np.ndarray], np.ndarray]:
+    """Exponential gains over 2^g, g the highest grade of each row: they overflow for no grade."""
+    top = block.grades.max(axis=1, keepdims=True)
+    return lambda grades: np.exp2(grades - top) - np.exp2(-top)
+
+
+def _require_no_overflow(values: np.ndarray) -> np.ndarray:
+    if not np.isfinite(values).all():
+        raise ValueError("y holds grades whose gains, or their sums, exceed the range of floats")
+    return values
 
 
 def _weighted_sum(block: Block, gain: Callable, discounts: np.ndarray) -> np.ndarray:
@@ -78,8 +93,8 @@ def _weighted_sum(block: Block, gain: Callable, discounts: np.ndarray) -> np.nda
 def linear_rank_statistic(
     y: Any,
     scores: Any = None,
-    gain: Callable = None,
-    discount: Callable = None,
+    gain: Callable | None = None,
+    discount: Callable | None = None,
     *,
     k: int | None = None,
     qid: Any = None,
@@ -94,24 +109,15 @@ def linear_rank_statistic(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
+    y, scores
+        As in `dcg`.
     gain : callable
         Takes an array of grades, returns their gains.
     discount : callable
         Called with the ranks 1, ..., n of a list and with n (arrays that broadcast), returns the
         discounts.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    k, qid, per_query, ties
+        As in `dcg`.
 
     Returns
     -------
@@ -128,20 +134,21 @@ def linear_rank_statistic(
     """
     if not callable(gain) or not callable(discount):
         raise TypeError("gain and discount must be callable")
-    lists, k, gain = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
+    lists, k, function = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
 
     def statistic(block: Block) -> np.ndarray:
         ranks = np.arange(1, block.width + 1)
-        gains = block.averaged(block.apply(gain))
+        gains = block.averaged(block.apply(function))
         # Beyond a list's end the gains are 0; its last discount stands in for what is undefined.
         inside = np.minimum(ranks, block.lengths[:, None])
         discounts = np.asarray(discount(inside, block.lengths[:, None]), dtype=float)
         discounts = np.broadcast_to(discounts, gains.shape)
         if not np.isfinite(discounts).all():
             raise ValueError("discount must return finite numbers")
-        return (gains * discounts)[:, :k].sum(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return (gains * discounts)[:, :k].sum(axis=1)
 
-    return summary(lists.measure(statistic), per_query)
+    return summary(_require_no_overflow(lists.measure(statistic)), per_query)
 
 
 def _log_discounts(k: int | None, width: int, log_base: float) -> np.ndarray:
@@ -149,12 +156,16 @@ def _log_discounts(k: int | None, width: int, log_base: float) -> np.ndarray:
     return np.log(log_base) / np.log(np.arange(2, size + 2))
 
 
-def _dcg_values(lists: RankedLists, k: int | None, gain: Gain, log_base: float) -> np.ndarray:
-    log_base = check_scalar(log_base, "log_base", low=1.0, strict_low=True)
-    function = _gain_function(gain)
-    return lists.measure(
-        lambda block: _weighted_sum(block, function, _log_discounts(k, block.width, log_base))
-    )
+def _dcg_values(
+    lists: RankedLists, k: int | None, gain_of: Callable[[Block], Callable], log_base: float
+) -> np.ndarray:
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = lists.measure(
+            lambda block: _weighted_sum(
+                block, gain_of(block), _log_discounts(k, block.width, log_base)
+            )
+        )
+    return _require_no_overflow(values)
 
 
 def dcg(
@@ -202,9 +213,9 @@ def dcg(
     >>> dcg([3, 0, 1], [0.2, 0.9, 0.5])
     4.130929753571458
     """
-    return summary(
-        _dcg_values(lists_of(y, scores, qid, ties), check_cut(k), gain, log_base), per_query
-    )
+    lists, k, function = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
+    log_base = check_scalar(log_base, "log_base", low=1.0, strict_low=True)
+    return summary(_dcg_values(lists, k, lambda block: function, log_base), per_query)
 
 
 def _ideal_dcg(block: Block, k: int | None, gain: Callable) -> np.ndarray:
@@ -242,19 +253,8 @@ def ndcg(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    y, scores, k, qid, per_query, ties
+        As in `dcg`.
     gain : {"exponential", "linear"} or callable
         :math:`2^y - 1`, :math:`y`, or any function of the grades that is not negative.
 
@@ -275,8 +275,16 @@ def ndcg(
         least = lists.measure(lambda block: block.apply(function).min(axis=1)).min()
         if least < 0:
             raise ValueError(f"gain must not be negative for ndcg, got {least}")
-    values = _dcg_values(lists, k, gain, 2.0)
-    ideal = lists.measure(lambda block: _ideal_dcg(block, k, function))
+    # The ratio does not depend on a row's unit, which keeps high grades from overflowing.
+    scaled = gain == "exponential" and lists.max_grade > _HIGH_GRADE
+
+    def gain_of(block: Block) -> Callable:
+        return _row_gain(block) if scaled and block.grades.dtype != np.uint8 else function
+
+    values = _dcg_values(lists, k, gain_of, 2.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ideal = lists.measure(lambda block: _ideal_dcg(block, k, gain_of(block)))
+    _require_no_overflow(ideal)
     values = np.divide(values, ideal, out=np.zeros_like(values), where=ideal > 0)
     return summary(values, per_query)
 
@@ -298,19 +306,8 @@ def precision_at(
 
     Parameters
     ----------
-    y : array-like of shape (n,) or RankedLists
-        Grades, not negative; or what `rank_lists` returned, in place of `y`, `scores`, `qid`
-        and `ties`.
-    scores : array-like of shape (n,), optional
-        Higher is ranked higher.
-    k : int, optional
-        Only the first k ranks count.
-    qid : array-like of shape (n,), optional
-        The query of each item.
-    per_query : bool
-        Return a value for each query, in the order of the sorted qids, instead of their mean.
-    ties : {"average", "order"}
-        The mean over the orders of tied items, or the order given.
+    y, scores, k, qid, per_query, ties
+        As in `dcg`.
     threshold : float
         Items with a grade above it are relevant.
 

@@ -7,7 +7,8 @@ takes
 - `sample_weight`: a pair weighs the product of the weights of its items;
 - `qid`: only items of the same query are compared, and the result is the mean over the queries
   that have a pair to compare;
-- `labels`: the classes, where the sample may lack some.
+- `labels`: all classes, lowest first, where `y` holds neither numbers nor an ordered pandas
+  Categorical, or lacks some class.
 
 All cost one sort, O(n log n), and memory linear in the number of items.
 """
@@ -19,16 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._validation import check_costs, check_ties
-from ._counting import (
-    Sample,
-    constant_errors,
-    distinct_score_mass,
-    error_rows,
-    pair_mass,
-    prepare,
-)
-from .surface import volume_under_surface
+from rankbook._validation import check_choice, check_costs, check_ties, cost_scale
+from rankbook.metrics._bitwise import constant_errors, equal_class_errors, scale_errors
+from rankbook.metrics._counting import Sample, distinct_score_mass, error_rows, prepare, rate_rows
+from rankbook.metrics.surface import volume_under_surface
 
 __all__ = [
     "auc",
@@ -55,10 +50,6 @@ def _divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.divide(a, b, out=np.zeros(np.broadcast(a, b).shape), where=b > 0)
 
 
-def _constant_risk(sample: Sample, ties: float, total: np.ndarray) -> np.ndarray:
-    return _divide(constant_errors(sample, ties), total)
-
-
 def pairwise_risk(
     y: ArrayLike,
     scores: ArrayLike,
@@ -80,7 +71,7 @@ def pairwise_risk(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Ordered labels of any sortable type.
+        Ordered labels: numbers, an ordered pandas Categorical, or anything with `labels`.
     scores : array-like of shape (n,)
         Higher is ranked higher.
     costs : None, {"constant", "linear", "dcg"} or array-like of shape (K, K), default=None
@@ -94,8 +85,9 @@ def pairwise_risk(
         Query of every item. Pairs are taken within queries, and the mean over the queries that
         have a pair is returned.
     labels : array-like of shape (K,), default=None
-        The classes. A class without items has no pairs and changes nothing but the shape of
-        `costs`.
+        All classes, lowest first; needed where the order of `y` is not plain from numbers or an
+        ordered Categorical. A class without items has no pairs and changes nothing but the shape
+        of `costs`.
 
     Returns
     -------
@@ -122,14 +114,23 @@ def pairwise_risk(
     """
     ties = check_ties(ties)
     sample = prepare(y, scores, sample_weight, qid, labels)
-    mass = sample.mass()
-    total = pair_mass(mass)
-    if costs is None or (isinstance(costs, str) and costs == "constant"):
-        risk = _constant_risk(sample, ties, total)
-    else:
-        costs = check_costs(costs, sample.n_classes)
-        risk = _divide(sum(row @ costs[j] for j, row in error_rows(sample, ties)), total)
-    return _mean_over_queries(risk, total > 0, sample)
+    total = sample.cells.pair_weight()
+    return _mean_over_queries(_divide(_errors(sample, costs, ties), total), total > 0, sample)
+
+
+def _errors(sample: Sample, costs: Any, ties: float) -> np.ndarray:
+    """The cost of the misranked pairs of each query; named costs need no matrix."""
+    cells = sample.cells
+    if costs is None or isinstance(costs, str):
+        kind = check_choice(costs or "constant", ("constant", "linear", "dcg"), "costs")
+        if kind == "constant":
+            return constant_errors(sample, ties)
+        return scale_errors(sample, ties, cost_scale(kind, sample.n_classes)[cells.label])
+    costs = check_costs(costs, sample.n_classes)
+    errors = np.zeros(sample.n_queries)
+    for j, row in error_rows(sample, ties):
+        errors += cells.row_sums(row * costs[j, cells.label])
+    return errors
 
 
 def pair_error_rates(
@@ -170,17 +171,17 @@ def pair_error_rates(
     """
     ties = check_ties(ties)
     sample = prepare(y, scores, sample_weight, qid, labels)
-    mass = sample.mass()
-    total = pair_mass(mass)
-    _mean_over_queries(total, total > 0, sample)
-    rates = np.full((sample.n_classes, sample.n_classes), np.nan)
-    for j, row in error_rows(sample, ties):
-        pairs = mass[:, [j]] * mass
-        count = (pairs > 0).sum(axis=0)
-        rate = np.divide(
-            _divide(row, pairs).sum(axis=0), count, out=rates[j].copy(), where=count > 0
-        )
-        rates[j, j + 1 :] = rate[j + 1 :]
+    cells, n_classes = sample.cells, sample.n_classes
+    has_pair = np.bincount(cells.query, minlength=sample.n_queries) > 1
+    _mean_over_queries(np.ones(sample.n_queries), has_pair, sample)
+    rates = np.full((n_classes, n_classes), np.nan)
+    for j, row in rate_rows(sample, ties):
+        has_j = np.zeros(sample.n_queries, dtype=bool)
+        has_j[cells.query[cells.label == j]] = True
+        both = np.flatnonzero(has_j[cells.query] & (cells.label > j))
+        count = np.bincount(cells.label[both], minlength=n_classes)
+        total = np.bincount(cells.label[both], weights=row[both], minlength=n_classes)
+        np.divide(total, count, out=rates[j], where=count > 0)
     return rates
 
 
@@ -201,7 +202,7 @@ def auc(
     Parameters
     ----------
     y : array-like of shape (n,)
-        Labels of two classes; the larger is the positive one.
+        Labels of two classes; the higher is the positive one.
     scores, ties, sample_weight, qid, labels
         As in `pairwise_risk`, of which this is the complement to one.
 
@@ -215,18 +216,19 @@ def auc(
     >>> from rankbook.metrics import auc
     >>> auc([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
     0.75
-    >>> auc(["bad", "bad", "good"], [1, 2, 2])
+    >>> auc(["bad", "bad", "good"], [1, 2, 2], labels=["bad", "good"])
     0.75
     """
     ties = check_ties(ties)
     sample = prepare(y, scores, sample_weight, qid, labels)
-    if sample.n_classes != 2:
+    n_present = np.count_nonzero(np.bincount(sample.cells.label))
+    if n_present > 2:
         raise ValueError(
-            f"y must hold two classes for the AUC, got {sample.n_classes}: "
+            f"y must hold two classes for the AUC, got {n_present}: "
             "u_pairs, u_ovo and u_cons extend it to more"
         )
-    total = pair_mass(sample.mass())
-    risk = _constant_risk(sample, ties, total)
+    total = sample.cells.pair_weight()
+    risk = _divide(constant_errors(sample, ties), total)
     return 1.0 - _mean_over_queries(risk, total > 0, sample)
 
 
@@ -297,13 +299,10 @@ def u_ovo(
     """
     ties = check_ties(ties)
     sample = prepare(y, scores, sample_weight, qid, labels)
-    mass = sample.mass()
-    present = (mass > 0).sum(axis=1)
-    rate = np.zeros(sample.n_queries)
-    for j, row in error_rows(sample, ties):
-        rate += _divide(row, mass[:, [j]] * mass)[:, j + 1 :].sum(axis=1)
+    present = np.bincount(sample.cells.query, minlength=sample.n_queries)
     n_pairs = present * (present - 1) / 2
-    return 1.0 - _mean_over_queries(_divide(rate, n_pairs), n_pairs > 0, sample)
+    rate = _divide(equal_class_errors(sample, ties), n_pairs)
+    return 1.0 - _mean_over_queries(rate, n_pairs > 0, sample)
 
 
 def u_cons(
@@ -340,18 +339,15 @@ def u_cons(
     """
     ties = check_ties(ties)
     sample = prepare(y, scores, sample_weight, qid, labels)
-    mass = sample.mass()
-    lower = np.cumsum(mass, axis=1)
-    upper = np.cumsum(mass[:, ::-1], axis=1)[:, ::-1] - mass
-    is_cut = (mass > 0) & (upper > 0)
+    cells = sample.cells
+    lower = cells.running(cells.mass)
+    upper = cells.above()
     # A pair (j, i) is compared at the cuts j, ..., i - 1, each with its own number of pairs.
-    price = np.where(is_cut, _divide(np.ones_like(lower), lower * upper), 0.0)
-    price = np.cumsum(price, axis=1) - price
-    rate = np.zeros(sample.n_queries)
-    for j, row in error_rows(sample, ties):
-        rate += (row * (price - price[:, [j]]))[:, j + 1 :].sum(axis=1)
-    n_cuts = is_cut.sum(axis=1)
-    return 1.0 - _mean_over_queries(_divide(rate, n_cuts), n_cuts > 0, sample)
+    price = _divide(np.ones(lower.size), lower * upper)
+    place = cells.before(price)
+    n_cuts = cells.row_sums(upper > 0)
+    rate = _divide(scale_errors(sample, ties, place), n_cuts)
+    return 1.0 - _mean_over_queries(rate, n_cuts > 0, sample)
 
 
 def kendall_tau(
@@ -367,8 +363,8 @@ def kendall_tau(
     .. math:: \tau_b = \frac{C - D}{\sqrt{T_y\, T_f}}
        = (1 - 2 \hat R) \sqrt{T_y / T_f}
 
-    with C concordant and D discordant pairs, T_y pairs with different labels, T_f pairs with
-    different scores, and the risk at constant costs with ties one half.
+    with C concordant and D discordant pairs, :math:`T_y` pairs with different labels, :math:`T_f`
+    pairs with different scores, and :math:`\hat R` the risk at constant costs, ties one half.
 
     Parameters
     ----------
@@ -390,7 +386,7 @@ def kendall_tau(
     0.816497
     """
     sample = prepare(y, scores, sample_weight, qid, labels)
-    total = pair_mass(sample.mass())
+    total = sample.cells.pair_weight()
     ratio = np.sqrt(_divide(total, distinct_score_mass(sample)))
-    tau = (1.0 - 2.0 * _constant_risk(sample, 0.5, total)) * ratio
+    tau = (1.0 - 2.0 * _divide(constant_errors(sample, 0.5), total)) * ratio
     return _mean_over_queries(tau, total > 0, sample)

@@ -132,3 +132,21 @@ def test_bad_items():
         model.sample(0)
     with pytest.raises(ValueError, match="n_rules must be"):
         make_rule_model(n_rules=0)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([[np.nan, 0.5]], ValueError, r"X must be finite, got nan at index \(0, 0\)"),
+        ([[np.inf, 0.5]], ValueError, "X must be finite"),
+        ([["a", "b"]], TypeError, "X must be real numbers"),
+        ([[1j, 0.5]], TypeError, "X must be real numbers"),
+        (np.ma.array([[0.5, 0.5]], mask=[[1, 0]]), ValueError, "X must not hold masked"),
+        ([[0.5, 0.5], [0.5]], ValueError, "X must be an array or a list of equally long"),
+    ],
+)
+def test_bad_items_have_no_posterior(X, error, message):
+    model = make_linear_model(n_features=2, rng=0)
+    for method in (model.posterior, model.bayes_scores):
+        with pytest.raises(error, match=message):
+            method(X)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import http.client
 import os
 from dataclasses import replace
 
@@ -33,9 +34,8 @@ ARFF = """% a comment
 @pytest.fixture
 def toy(monkeypatch, tmp_path):
     """A data set "vote" of three rows, no network, and nothing in the cache."""
-    entry = replace(
-        uci._ENTRIES["vote"], positive="good", sha256=hashlib.sha256(TEXT.encode()).hexdigest()
-    )
+    known = f"size,colour,big,class\n{TEXT}".encode()
+    entry = replace(uci._ENTRIES["vote"], positive="good", sha256=hashlib.sha256(known).hexdigest())
     monkeypatch.setitem(uci._ENTRIES, "vote", entry)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("RANKBOOK_DATA", raising=False)
@@ -90,6 +90,48 @@ def test_wrong_rows_are_refused(toy):
         load_uci("vote", toy)
 
 
+@pytest.mark.parametrize(
+    "header", ["size,colour,large,Class", "colour,size,big,Class", "size,colour,big"]
+)
+def test_wrong_names_are_refused(toy, header):
+    (toy / "vote.csv").write_text(f"{header}\n{TEXT}\n")
+    with pytest.raises(ValueError, match="vote.csv does not hold the data set 'vote'.*sha256"):
+        load_uci("vote", toy)
+
+
+def test_quotes_and_dashes_in_names_may_differ(toy):
+    (toy / "vote.csv").write_text(CSV.replace("size,", "'si_ze',"))
+    assert load_uci("vote", toy).feature_names[0] == "'si_ze'"
+
+
+PACKED = gzip.compress(CSV.encode())
+BROKEN = {
+    "cut.csv.gz": PACKED[:-12],
+    "cut-head.csv.gz": PACKED[:5],
+    "not-packed.csv.gz": CSV.encode(),
+    "changed.csv.gz": PACKED[:12] + bytes(b ^ 255 for b in PACKED[12:30]) + PACKED[30:],
+    "empty.csv.gz": b"",
+    "packed-empty.csv.gz": gzip.compress(b""),
+    "empty.csv": b"",
+    "blank.csv": b"\n  \n",
+    "not-text.csv": b"\xff\xfe\x00a",
+    "nul.csv": CSV.replace("blue", "bl\0ue").encode(),
+    "long.csv": b'a,b\n"' + b"x" * 200_000,
+    "empty.arff": b"",
+    "no-data.arff": ARFF.split("@data")[0].encode(),
+    "blank-attribute.arff": ARFF.replace("@attribute big {yes,no}", "@attribute").encode(),
+    "open-quote.arff": ARFF.replace("'size' real", "'size real").encode(),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_damaged_files_are_named(toy, name):
+    path = toy / f"vote.{name.split('.', 1)[1]}"
+    path.write_bytes(BROKEN[name])
+    with pytest.raises(ValueError, match=str(path)):
+        load_uci("vote", toy)
+
+
 def test_unavailable_says_what_to_do(toy):
     with pytest.raises(DatasetUnavailable) as caught:
         load_uci("vote", toy)
@@ -139,6 +181,35 @@ def test_a_bad_download_leaves_nothing(toy, monkeypatch):
     with pytest.raises(DatasetUnavailable, match="sha256"):
         load_uci("vote", progress=False)
     assert not (toy / "cache" / "rankbook" / "uci").exists()
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        http.client.IncompleteRead(b"half"),
+        http.client.BadStatusLine("garbage"),
+        ConnectionResetError("gone"),
+        TimeoutError("slow"),
+    ],
+)
+def test_interrupted_downloads_say_what_to_do(toy, monkeypatch, failure):
+    class Cut(Response):
+        def read(self, size):
+            raise failure
+
+    monkeypatch.setattr(_files.urllib.request, "urlopen", lambda url, timeout: Cut(b"abc"))
+    with pytest.raises(DatasetUnavailable, match=rf"{type(failure).__name__}[\s\S]*Fetch https"):
+        load_uci("vote", progress=False)
+    assert not (toy / "cache" / "rankbook" / "uci").exists()
+
+
+def test_a_blank_attribute_in_a_download_is_refused(toy, monkeypatch):
+    text = ARFF.replace("@attribute big {yes,no}", "@attribute")
+    monkeypatch.setattr(
+        _files.urllib.request, "urlopen", lambda url, timeout: Response(text.encode())
+    )
+    with pytest.raises(DatasetUnavailable, match="attribute without a name"):
+        load_uci("vote", progress=False)
 
 
 def test_a_failed_write_leaves_nothing(toy, monkeypatch):

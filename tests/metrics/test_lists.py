@@ -1,5 +1,6 @@
 """List measures: closed forms, brute force over tie orders, scikit-learn, simulation, bad input."""
 
+import time
 from itertools import permutations
 
 import numpy as np
@@ -212,6 +213,105 @@ def test_grades_that_are_not_small_integers():
     assert_allclose(m.err(high, [1, 2, 3]), 1 / 3)
     whole = rng.integers(0, 41, 50)
     assert_allclose(m.ndcg(whole, np.arange(50)), plain_ndcg(whole[::-1].tolist()))
+
+
+def test_high_grades_give_numbers_or_are_refused():
+    assert_allclose(m.ndcg([2000, 1, 0], [1, 2, 3]), 0.5)
+    assert_allclose(
+        m.ndcg([2000, 1999, 0], [2, 3, 1]), (0.5 + 1 / np.log2(3)) / (1 + 0.5 / np.log2(3))
+    )
+    # A list of low grades beside one of high grades keeps its own value.
+    y, scores, qid = [3000, 0, 2, 1, 0], [1, 2, 1, 2, 3], [0, 0, 1, 1, 1]
+    expected = [1 / np.log2(3), plain_ndcg([0, 1, 2])]
+    assert_allclose(m.ndcg(y, scores, qid=qid, per_query=True), expected)
+    assert_allclose(m.err([2000, 1, 0], [1, 2, 3]), 1 / 3)
+    assert_allclose(m.ndcg([950.0, 950.0, 0], [1, 1, 1], k=1), 2 / 3)
+    for call in (
+        lambda: m.dcg([2000, 1, 0], [1, 2, 3]),
+        lambda: m.dcg([1023, 1023, 1023, 1023], [1, 1, 2, 3]),
+        lambda: m.ndcg([1e308, 1e308, 1e308], [1, 2, 3], gain="linear"),
+        lambda: m.linear_rank_statistic([1e308, 1e308], [1, 2], lambda g: g, lambda i, n: 10.0),
+    ):
+        with pytest.raises(ValueError, match="y holds grades whose gains"):
+            call()
+
+
+def test_prepared_lists_know_their_tie_rule():
+    average, order = (m.rank_lists([1, 0], [1, 1], ties=ties) for ties in ("average", "order"))
+    assert m.ndcg(average) != m.ndcg(order) == m.ndcg(order, ties="order")
+    with pytest.raises(ValueError, match="ties must be one of"):
+        m.ndcg(average, ties="nonsense")
+    with pytest.raises(ValueError, match="ties must be that of rank_lists, 'average'"):
+        m.err(average, ties="order")
+
+
+@pytest.mark.parametrize("measure", [m.dcg, m.average_precision, m.reciprocal_rank, err4])
+def test_integer_scores_are_ranked_exactly(measure):
+    base = 2**60
+    y, scores = [0, 2, 1], np.array([base, base + 2, base + 1])
+    assert measure(y, scores) == measure(y, [0, 2, 1])
+
+
+@pytest.mark.parametrize("n", [300, 512, 513, 700])
+@pytest.mark.parametrize("k", [None, 7])
+def test_large_tie_groups_with_few_and_many_grades(n, k):
+    """Groups on both sides of the limit, below other items, against the recursion item by item."""
+    rng = np.random.default_rng(n)
+    for y in (rng.choice([0, 1, 4], size=n, p=[0.9, 0.05, 0.05]), rng.uniform(0, 4, n)):
+        means = np.zeros(n + 1)
+        means[0] = 1
+        for j, stop in enumerate((2.0**y - 1) / 16):
+            t = np.arange(1, j + 2)
+            means[1 : j + 2] += t / (j + 1) * ((1 - stop) * means[: j + 1] - means[1 : j + 2])
+        steps = (means[:-1] - means[1:]) / np.arange(2, n + 2)
+        first = 1 / 16
+        expected = first + (1 - first) * steps[: None if k is None else k - 1].sum()
+        got = m.err(np.r_[1, y], np.r_[1, np.zeros(n)], k=k, max_grade=4)
+        assert_allclose(got, expected, rtol=1e-12)
+
+
+def test_a_million_ties():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 5, 10**6)
+    start = time.process_time()
+    value = m.err(y, np.zeros(y.size))
+    assert time.process_time() - start < 10
+    # So many items are as good as drawn with replacement: 1/rank of a geometric stop.
+    stop = ((2.0**y - 1) / 16).mean()
+    assert_allclose(value, -np.log(stop) * stop / (1 - stop), rtol=1e-5)
+
+
+def test_one_tie_in_a_ragged_query():
+    """Padding is a group of its own; a query with a single tie must not pass for one without."""
+    y, scores, qid = [0, 1, 3, 2, 0, 1, 2], [5, 5, 1, 9, 8, 7, 6], [0, 0, 0, 1, 1, 1, 1]
+    for measure in (m.dcg, m.ndcg, m.average_precision, m.reciprocal_rank, err4):
+        first = measure(y[:3], scores[:3])
+        assert first != measure(y[:3], scores[:3], ties="order")
+        second = measure(y[3:], scores[3:])
+        got = measure(y, scores, qid=qid, per_query=True)
+        assert_allclose(got, [first, second], rtol=1e-13)
+
+
+@pytest.mark.parametrize("gain", [lambda g: 1 + g, lambda g: 5 - g])
+@pytest.mark.parametrize("k", [None, 2, 6])
+@pytest.mark.parametrize("grades", [5, 50])
+@pytest.mark.parametrize("ties", ["average", "order"])
+def test_padding_has_no_gain_where_grade_zero_has(gain, k, grades, ties):
+    rng = np.random.default_rng(grades)
+    qid = np.repeat([0, 1, 2], [5, 7, 8])
+    y = rng.integers(0, 5, 20) if grades == 5 else rng.integers(0, 5, 20) + 0.25
+    if grades == 50:
+        y[0] = 4.5
+    scores = rng.integers(0, 4, 20)
+    keywords = {"k": k, "gain": gain, "ties": ties}
+    for measure in (m.dcg, m.ndcg):
+        apart = [measure(y[qid == q], scores[qid == q], **keywords) for q in range(3)]
+        together = measure(y, scores, qid=qid, per_query=True, **keywords)
+        assert_allclose(together, apart, rtol=1e-12)
+    ideal = [np.sort(gain(y[qid == q]))[::-1][:k] for q in range(3)]
+    best = [(g / np.log2(np.arange(2, g.size + 2))).sum() for g in ideal]
+    dcg, ndcg = (f(y, scores, qid=qid, per_query=True, **keywords) for f in (m.dcg, m.ndcg))
+    assert_allclose(ndcg, dcg / best, rtol=1e-12)
 
 
 def test_large_tie_group_truncates_without_loss():

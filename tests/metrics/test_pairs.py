@@ -7,6 +7,7 @@ import math
 import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,6 +42,11 @@ def brute_table(y, scores, ties, weights):
                 1.0 if scores[a] > scores[b] else ties if scores[a] == scores[b] else 0.0
             )
     return wrong, total
+
+
+def brute_risk(y, scores, ties=0.5, weights=None):
+    wrong, total = brute_table(y, scores, ties, np.ones(len(y)) if weights is None else weights)
+    return wrong.sum() / total.sum()
 
 
 def brute_volume(y, scores, weights):
@@ -104,9 +110,9 @@ def test_increasing_transforms_change_nothing(sample, transform):
     for metric in MULTI:
         before = metric(y, scores, sample_weight=weights)
         after = metric(y, transform(scores), sample_weight=weights)
-        np.testing.assert_allclose(after, before, rtol=1e-12)
+        np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-13)
         again = metric(y * 10 - 3, scores, sample_weight=weights)
-        np.testing.assert_allclose(again, before, rtol=1e-12)
+        np.testing.assert_allclose(again, before, rtol=1e-12, atol=1e-13)
 
 
 @given(samples(max_classes=6))
@@ -115,17 +121,18 @@ def test_reversal(sample):
     y, scores, weights = sample
     for metric in [*U, pairwise_risk, pair_error_rates]:
         flipped = metric(y, -scores, sample_weight=weights)
-        np.testing.assert_allclose(flipped, 1 - metric(y, scores, sample_weight=weights))
+        expected = 1 - metric(y, scores, sample_weight=weights)
+        np.testing.assert_allclose(flipped, expected, rtol=1e-12, atol=1e-13)
         both = metric(-y, -scores, sample_weight=weights)
         same = metric(y, scores, sample_weight=weights)
         if metric is pair_error_rates:
             both = both[::-1, ::-1].T
-        np.testing.assert_allclose(both, same, rtol=1e-12)
+        np.testing.assert_allclose(both, same, rtol=1e-12, atol=1e-13)
     tau = kendall_tau(y, scores, sample_weight=weights)
     assert kendall_tau(y, -scores, sample_weight=weights) == pytest.approx(-tau, abs=1e-12)
     volume = volume_under_surface(y, scores, sample_weight=weights)
     turned = volume_under_surface(-y, -scores, sample_weight=weights)
-    assert turned == pytest.approx(volume, rel=1e-12)
+    assert turned == pytest.approx(volume, rel=1e-12, abs=1e-14)
 
 
 @given(samples(), st.data())
@@ -137,7 +144,7 @@ def test_integer_weights_are_repetitions(sample, data):
         weighted = metric(y, scores, sample_weight=times)
         repeated = metric(np.repeat(y, times), np.repeat(scores, times))
         if metric is not kendall_tau:
-            np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
+            np.testing.assert_allclose(weighted, repeated, rtol=1e-12, atol=1e-13)
     # A copy ties with itself in neither count, so tau-b is the same as well.
     tau = kendall_tau(np.repeat(y, times), np.repeat(scores, times))
     assert kendall_tau(y, scores, sample_weight=times) == pytest.approx(tau, abs=1e-12)
@@ -232,8 +239,107 @@ def test_scores_that_differ_in_the_last_bit():
 def test_zero_has_no_sign_and_large_scores_are_fine():
     assert auc([0, 1], [0.0, -0.0]) == 0.5
     assert auc([0, 1], [-0.0, 0.0]) == 0.5
+    # A negative number that the packed sort rounds to -0.0 still lies below 0.0.
+    tiny = np.finfo(float).smallest_subnormal
+    assert auc([0, 0, 1], [0.0, -tiny, 0.0]) == 0.75
+    assert auc([1, 0, 0], [-tiny, 0.0, -0.0]) == 0.0
+    y, scores = np.arange(6) % 3, np.array([0.0, -tiny, -3 * tiny, 2 * tiny, -0.0, 0.0])
+    assert u_pairs(y, scores) == 1 - brute_risk(y, scores)
     big = np.finfo(float).max
     assert auc([0, 0, 1, 1], [-big, 0, 1, big]) == 1.0
+
+
+@pytest.mark.parametrize("base", [2**53, 1_700_000_000_000_000_000, 2**63, 2**70])
+def test_integer_scores_are_compared_exactly(base):
+    y, scores = [0, 1, 1, 2], [base, base + 1, base + 3, base + 2]
+    expected = u_pairs(y, [0, 1, 3, 2])
+    assert u_pairs(y, scores) == expected < 1
+    if base < 2**64:
+        assert u_pairs(y, np.array(scores, dtype=np.uint64)) == expected
+    if base < 2**63:
+        assert u_pairs(y, -np.array(scores)) == u_pairs(y, [0, -1, -3, -2])
+    assert auc([0, 1], [base, base + 1]) == 1.0
+
+
+@pytest.mark.parametrize("factor", [1e-300, 1e-200, 1e-154, 1e154, 1e200, 1e300])
+@pytest.mark.parametrize("metric", MULTI)
+def test_weights_of_any_size(metric, factor):
+    y, scores = np.array([0, 1, 2, 0, 1, 2, 1]), np.array([1, 2, 2, 3, 1, 3, 0])
+    weights = np.array([1.0, 2.0, 0.5, 3.0, 1.0, 1.0, 0.0])
+    qid = np.array([0, 0, 0, 1, 1, 1, 1])
+    expected = metric(y, scores, sample_weight=weights)
+    got = metric(y, scores, sample_weight=factor * weights)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+    expected = metric(y, scores, sample_weight=weights, qid=qid)
+    uneven = weights * np.where(qid == 1, factor, 1.0)
+    got = metric(y, scores, sample_weight=uneven, qid=qid)
+    np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_light_classes_beside_heavy_ones_keep_their_rates():
+    y, scores = [0, 0, 1, 1, 2], [1, 3, 2, 0, 9]
+    weights = [1e-200, 1e-200, 1e-200, 3e-200, 1.0]
+    assert u_ovo(y, scores, sample_weight=weights) == pytest.approx((0.125 + 1 + 1) / 3)
+    rates = pair_error_rates(y, scores, sample_weight=weights)
+    assert rates[0, 1] == pytest.approx(0.875)
+    # A class far lighter than the other still makes pairs with it.
+    assert auc([0, 1, 1], [1, 0, 2], sample_weight=[1.0, 1e-18, 1e-18]) == 0.5
+    assert auc([0, 0, 1], [0, 2, 1], sample_weight=[1e-18, 1e-18, 1.0]) == 0.5
+    with pytest.raises(ValueError, match="sample_weight must not span"):
+        auc([0, 1, 0], [1, 2, 3], sample_weight=[1e-320, 1e300, 1e-320])
+
+
+def test_many_classes_and_queries_cost_what_occurs():
+    """Every label of its own, in many queries: nothing is classes times classes or queries."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    y, scores, qid = rng.random(n), rng.random(n), rng.integers(0, 2000, n)
+    weights = rng.random(n)
+    small = 300
+    near = y[:small].argsort().argsort()
+    tracemalloc.start()
+    for metric in [pairwise_risk, *U, kendall_tau]:
+        for keywords in ({}, {"qid": qid}, {"qid": qid, "sample_weight": weights}):
+            metric(y, scores, **keywords)
+    pairwise_risk(y, scores, "linear", qid=qid)
+    volume_under_surface(np.arange(5000), rng.random(5000))
+    volume_under_surface(np.arange(1000), np.zeros(1000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 60 * 8 * n
+    expected = 1 - stats.kendalltau(y, scores).statistic
+    assert 2 * pairwise_risk(y, scores) == pytest.approx(expected, rel=1e-12)
+    # With one item a class every pair of classes is a pair of items.
+    assert u_ovo(near, scores[:small]) == pytest.approx(u_pairs(near, scores[:small]), rel=1e-12)
+    matrix = cost_matrices.consecutive(np.ones(small))
+    by_row = pairwise_risk(near, scores[:small], matrix)
+    assert u_cons(near, scores[:small]) == pytest.approx(1 - by_row, rel=1e-11)
+    matrix = cost_matrices.linear(small)
+    by_row = pairwise_risk(near, scores[:small], matrix)
+    assert pairwise_risk(near, scores[:small], "linear") == pytest.approx(by_row, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [13, 40])
+def test_bitwise_sums_agree_with_class_by_class(n_classes):
+    rng = np.random.default_rng(n_classes)
+    y, qid = rng.integers(0, n_classes, 400), rng.integers(0, 3, 400)
+    scores = np.round(y / n_classes + rng.normal(size=400), 1)
+    weights = rng.gamma(0.3, size=400) + 1e-9
+    weights[::7] = 0
+    for ties in (0.0, 0.5, 1.0):
+        ovo, cons = [], []
+        for q in range(3):
+            here = (qid == q) & (weights > 0)
+            codes = np.unique(y[here], return_inverse=True)[1]
+            wrong, total = brute_table(codes, scores[here], ties, weights[here])
+            upper = np.triu_indices(len(wrong), 1)
+            ovo.append(1 - (wrong[upper] / total[upper]).mean())
+            cut = range(1, len(wrong))
+            parts = [wrong[:k, k:].sum() / total[:k, k:].sum() for k in cut]
+            cons.append(1 - np.mean(parts))
+        keywords = {"sample_weight": weights, "qid": qid}
+        assert u_ovo(y, scores, ties, **keywords) == pytest.approx(np.mean(ovo), rel=1e-11)
+        assert u_cons(y, scores, ties, **keywords) == pytest.approx(np.mean(cons), rel=1e-11)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 20])
@@ -277,6 +383,25 @@ def test_u_statistics_are_cost_weighted_risks():
     )
 
 
+@pytest.mark.parametrize("metric", MULTI)
+def test_the_declared_order_counts(metric):
+    sizes = ["low", "mid", "high"]
+    y, scores = np.array(sizes)[[0, 2, 1, 2, 0, 1]], [0.1, 0.9, 0.4, 0.3, 0.2, 0.8]
+    expected = metric([0, 2, 1, 2, 0, 1], scores)
+    ordered = pd.Categorical(y, categories=sizes, ordered=True)
+    for declared in (ordered, pd.Series(ordered, index=range(6, 0, -1))):
+        np.testing.assert_array_equal(metric(declared, scores), expected)
+    np.testing.assert_array_equal(metric(y, scores, labels=sizes), expected)
+    for undeclared in (y, y.tolist(), pd.Categorical(y)):
+        with pytest.raises(ValueError, match="order is declared"):
+            metric(undeclared, scores)
+
+
+def test_auc_counts_the_classes_that_occur():
+    assert auc(["mid", "low"], [2, 1], labels=["low", "mid", "high"]) == 1.0
+    assert auc([0, 1, 2], [1, 2, 0], sample_weight=[1, 1, 0]) == 1.0
+
+
 def test_absent_classes():
     y, scores = np.array(["b", "d", "b", "d"]), [0.1, 0.2, 0.3, 0.4]
     labels = ["a", "b", "c", "d"]
@@ -285,7 +410,7 @@ def test_absent_classes():
     assert rates[1, 3] == 0.25
     assert np.isnan(np.delete(rates.ravel(), 1 * 4 + 3)).all()
     for metric in [pairwise_risk, *U, kendall_tau]:
-        assert metric(y, scores, labels=labels) == metric(y, scores)
+        assert metric(y, scores, labels=labels) == metric(y, scores, labels=["b", "d"])
     with pytest.raises(ValueError, match="item of every class.*'a', 'c'"):
         volume_under_surface(y, scores, labels=labels)
     # A class whose items all weigh nothing is absent too.

@@ -1,0 +1,88 @@
+"""Arrays out of what users pass, with messages that name the argument.
+
+Nothing is lost on the way in silence: masked entries and ragged lists are refused, and a list of
+integers that numpy would round to floats is kept as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["as_array", "as_float", "as_vector", "require_finite", "require_vector"]
+
+# Integers up to here are floats without rounding.
+_EXACT_INTEGERS = 2.0**53
+
+
+def as_array(values: Any, name: str) -> np.ndarray:
+    """Return values as an array whose entries are those given, as objects where need be."""
+    if isinstance(values, np.ma.MaskedArray):
+        if np.ma.is_masked(values):
+            raise ValueError(f"{name} must not hold masked entries: drop or fill them")
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(
+            f"{name} must be an array or a list of equally long lists, got {_short(values)}"
+        ) from None
+    if isinstance(values, (list, tuple)) and _is_altered(values, array):
+        array = np.asarray(values, dtype=object)
+    return array
+
+
+def _is_altered(values: list | tuple, array: np.ndarray) -> bool:
+    """Whether numpy rounded large integers, or wrote numbers as text."""
+    if array.ndim != 1 or array.size == 0:
+        return False
+    if array.dtype.kind == "f":
+        return bool(np.abs(array).max() >= _EXACT_INTEGERS)
+    return array.dtype.kind in "SU" and not all(isinstance(v, (str, bytes)) for v in values)
+
+
+def _short(values: Any) -> str:
+    text = repr(values)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def as_float(values: Any, name: str) -> np.ndarray:
+    """Return values as an array of floats; complex numbers and text are refused."""
+    array = as_array(values, name)
+    if array.dtype.kind == "O":
+        try:
+            return array.astype(float)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    elif array.dtype.kind in "biuf":
+        return array.astype(float, copy=False)
+    raise TypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")
+
+
+def require_finite(array: np.ndarray, name: str) -> None:
+    """Raise unless every entry of an array of floats is finite."""
+    # The sum is finite only if every entry is (up to overflow): one cheap pass for the usual case.
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = array.sum()
+    if not np.isfinite(total) and not np.isfinite(array).all():
+        where = np.argwhere(~np.isfinite(array))[0]
+        at = where[0] if where.size == 1 else tuple(int(i) for i in where)
+        value = array[tuple(where)]
+        raise ValueError(f"{name} must be finite, got {value} at index {at}")
+
+
+def require_vector(array: np.ndarray, name: str) -> None:
+    """Raise unless an array is one-dimensional and not empty."""
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}")
+    if array.size == 0:
+        raise ValueError(f"{name} must not be empty")
+
+
+def as_vector(values: Any, name: str) -> np.ndarray:
+    """Return values as a finite one-dimensional array of floats, not empty."""
+    array = as_float(values, name)
+    require_vector(array, name)
+    require_finite(array, name)
+    return array

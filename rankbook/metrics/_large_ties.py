@@ -1,0 +1,91 @@
+r"""Expected reciprocal rank of one large group of tied items: the work is in its distinct grades.
+
+Let a group of m items be passed with probabilities q. The first t items of a random order are all
+passed with mean probability :math:`E_t = e_t(q) / \binom{m}{t}`. If all q are equal,
+:math:`E_t = q^t`. For two groups of sizes m and m' put together, the number of items that come from
+the first is hypergeometric, so that
+
+.. math:: E_t = \sum_s \frac{\binom{m}{s} \binom{m'}{t - s}}{\binom{m + m'}{t}} E_s E'_{t - s},
+
+a mean with positive weights, of which only those near :math:`s = t m / (m + m')` count.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["large_cascade", "last_place"]
+
+# Weights further than this many standard deviations from the mean are below 1e-20.
+_REACH = 10.0
+# Entries of a matrix of weights, so that memory stays bounded.
+_CHUNK = 1 << 18
+
+
+def last_place(mean: float, negligible: float) -> float:
+    """The t beyond which E_t is negligible, as E_t <= mean^t by Maclaurin's inequality."""
+    if mean <= 0:
+        return 1
+    if mean >= 1:
+        return np.inf
+    return np.ceil(np.log(negligible) / np.log(mean)) + 1
+
+
+def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> float:
+    """sum_t (E_{t-1} - E_t) / (above + t) over the places up to rank k of one group."""
+    passes = 1 - stops
+    needed = int(min(passes.size, k - above, last_place(float(passes.mean()), negligible)))
+    values, counts = np.unique(passes, return_counts=True)
+    if values.size * needed <= passes.size or values.size == 1:
+        means = _by_distinct_values(values, counts, needed)
+    else:
+        means = _item_by_item(passes, needed)
+    return float(((means[:-1] - means[1:]) / (above + np.arange(1.0, needed + 1))).sum())
+
+
+def _by_distinct_values(values: np.ndarray, counts: np.ndarray, needed: int) -> np.ndarray:
+    place = np.arange(needed + 1)
+    means, size = values[0] ** place, int(counts[0])
+    for value, count in zip(values[1:], counts[1:].tolist(), strict=True):
+        means = _united(means, size, value**place, count)
+        size += count
+    return means
+
+
+def _united(first: np.ndarray, m: int, second: np.ndarray, other: int) -> np.ndarray:
+    """The means of two groups put together, places in chunks."""
+    # Beyond their common size the means do not exist, and nobody asks for them.
+    n_places = min(first.size, m + other + 1)
+    share = m / (m + other)
+    reach = int(np.ceil(_REACH * (np.sqrt(n_places * share * (1 - share)) + 1)))
+    width = min(2 * reach + 1, n_places)
+    means = np.zeros(first.size)
+    rows = max(_CHUNK // width, 1)
+    for begin in range(0, n_places, rows):
+        t = np.arange(begin, min(begin + rows, n_places))[:, None]
+        low, high = np.maximum(t - other, 0), np.minimum(t, m)
+        start = np.maximum(np.minimum((t * share).astype(np.intp) - reach, high - width + 1), low)
+        s = start + np.arange(width)
+        inside = s <= high
+        s = np.minimum(s, high)
+        # w(s) / w(s - 1) of the hypergeometric distribution, multiplied up along the row.
+        ratio = (m - s[:, 1:] + 1.0) * (t - s[:, 1:] + 1.0)
+        ratio /= np.where(inside[:, 1:], s[:, 1:] * (other - t + s[:, 1:] * 1.0), 1.0)
+        log = np.zeros(s.shape)
+        np.cumsum(np.log(np.where(inside[:, 1:], ratio, 1.0)), axis=1, out=log[:, 1:])
+        weight = np.where(inside, np.exp(log - log.max(axis=1, keepdims=True)), 0.0)
+        mean = (weight * first[s] * second[t - s]).sum(axis=1)
+        means[t.ravel()] = mean / weight.sum(axis=1)
+    return means
+
+
+def _item_by_item(passes: np.ndarray, needed: int) -> np.ndarray:
+    """E_t + (t / (j + 1)) (q E_{t-1} - E_t) adds an item to j: a mean, so no digits are lost."""
+    means = np.zeros(needed + 1)
+    means[0] = 1
+    place = np.arange(1, needed + 1)
+    for j, value in enumerate(passes.tolist()):
+        last = min(j + 1, needed)
+        now, before = means[1 : last + 1], means[:last]
+        now += place[:last] / (j + 1) * (value * before - now)
+    return means

@@ -1,0 +1,454 @@
+"""Hostile input to every public name: a right answer or an error that names an argument.
+
+One argument of a good call is replaced by something bad. Then, within five seconds, there is a
+result, or a `ValueError`, a `TypeError` or an exception of the package whose message names an
+argument; no warning but the package's own and scikit-learn's on convergence; and no argument is
+changed. Metrics return finite numbers. `RANKBOOK_FUZZ=random` draws new cases, for a schedule.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import inspect
+import os
+import pickle
+import pkgutil
+import re
+import signal
+import warnings
+from contextlib import contextmanager
+from decimal import Decimal
+from fractions import Fraction
+
+import matplotlib
+import matplotlib.figure
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+import rankbook
+from rankbook import exceptions, losses, population, surrogates
+from rankbook.datasets import _files, make_linear_model
+from tests.test_docstrings import OBJECTS, is_record
+
+matplotlib.use("Agg")
+
+IS_RANDOM = os.environ.get("RANKBOOK_FUZZ") == "random"
+EXAMPLES = 400 if IS_RANDOM else 15
+SECONDS = 5.0
+ALLOWED_WARNINGS = (ConvergenceWarning, DataConversionWarning) + tuple(
+    value
+    for value in vars(exceptions).values()
+    if inspect.isclass(value) and issubclass(value, Warning)
+)
+ALLOWED_ERRORS = (ValueError, TypeError) + tuple(
+    value
+    for value in vars(exceptions).values()
+    if inspect.isclass(value) and issubclass(value, Exception) and not issubclass(value, Warning)
+)
+
+Y = np.array([0, 1, 2, 0, 1, 2, 1, 0])
+SCORES = np.array([0.1, 0.7, 0.9, 0.4, 0.2, 0.8, 0.5, 0.4])
+X = np.column_stack([SCORES + [0, 0, 1, 0, 2, 0, 0, 1], np.arange(8.0) % 3])
+A = np.array([[0.0, 3.0, 0.0], [0.0, 0.0, 4.0], [1.0, 0.0, 0.0]])
+POSTERIOR = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.1, 0.6, 0.3]])
+
+# A good value for every parameter, by its name; what is not here stays at its default.
+VALUES = {
+    "y": Y,
+    "scores": SCORES,
+    "sample_weight": np.array([1.0, 2.0, 1.0, 0.5, 1.0, 1.0, 2.0, 1.0]),
+    "qid": np.array([0, 0, 0, 0, 1, 1, 1, 1]),
+    "labels": [0, 1, 2],
+    "costs": np.array([[0.0, 1.0, 2.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]),
+    "group": [3, 5],
+    "X": X,
+    "K": 3,
+    "kind": "absolute",
+    "counts": [3, 2, 4],
+    "scale": [0.0, 1.0, 3.0],
+    "weights": [1.0, 2.0, 1.0],
+    "thresholds": [-0.5, 0.5],
+    "posterior": POSTERIOR,
+    "marginal": [0.2, 0.3, 0.5],
+    "gain": np.array([0.0, 1.0, 3.0]),
+    "a": A,
+    "loss": "logistic",
+    "probabilities": [0.5, 0.5],
+    "means": [0.0, 1.0, 2.0],
+    "sds": [1.0, 1.0, 2.0],
+    "priors": [0.3, 0.3, 0.4],
+    "p": 0.4,
+    "n": 5,
+    "epsilon": 0.3,
+    "risk": 0.2,
+    "regret": 0.1,
+    "false_negative": 0.1,
+    "false_positive": 0.2,
+    "prior": 0.4,
+    "bayes_risk": 0.1,
+    "nu": 1.0,
+    "s": np.linspace(-2, 2, 5),
+    "u": np.linspace(-1, 0, 5),
+    "width": 0.5,
+    "n_iter": 5,
+    "n_features": 2,
+    "n_rules": 5,
+    "name": "hinge",
+    "levels": [0.0, 0.5],
+    "pair": (0, 1),
+    "rows": [[-1.0, -1.0], [-2.0, -1.0], [3.0, 1.0]],
+    "residuals": SCORES - 0.5,
+    "x": SCORES,
+    "n_bins": 2,
+    "k": 3,
+}
+DEFAULT = object()  # stands for the default of a parameter
+OVERRIDES = {
+    "rankbook.graphs.edge_loss": {"scores": [0.1, 0.7, 0.9]},
+    "rankbook.graphs.is_optimal": {"scores": [0.1, 0.7, 0.9]},
+    "rankbook.graphs.expected_weights": {"graphs": [np.triu(A), np.triu(A, 1)]},
+    "rankbook.graphs.PreferenceGraph": {"weights": np.triu(A, 1)},
+    "rankbook.metrics.auc": {"y": Y % 2, "labels": [0, 1]},
+    "rankbook.metrics.linear_rank_statistic": {"gain": np.sqrt, "discount": lambda i, n: 1.0 / i},
+    "rankbook.metrics.dcg": {"gain": "linear"},
+    "rankbook.metrics.ndcg": {"gain": "exponential"},
+    "rankbook.metrics.p_norm_push": {"p": 2.0},
+    "rankbook.metrics.scorer": {"name": "ndcg"},
+    "rankbook.models.CumulativeLink": {"scale": DEFAULT},
+    "rankbook.models.UnivariateRanker": {"y": Y % 2, "labels": None},
+    "rankbook.plots.draw_graph": {"weights": A, "labels": ["a", "b", "c"]},
+    "rankbook.plots.simplex_axes": {"labels": ("1", "2", "3")},
+    "rankbook.plots.simplex_contour": {"function": lambda posterior: posterior[..., 0], "n": 9},
+    "rankbook.solvers.PairSums": {"loss": "logistic"},
+    "rankbook.studies.load": {"name": "feedback_arc"},
+    "rankbook.studies.run": {"name": None},  # refused: a study takes minutes
+    "rankbook.surrogates.find_counterexample": {"nodes": 3, "max_total": 4},
+    "rankbook.datasets.load_uci": {"name": "vote", "progress": False},
+}
+# These have no arguments to spoil one by one.
+LEFT_OUT = {
+    "rankbook.models.anova": "takes fitted models, any number of them",
+    "rankbook.models.design_matrix": "takes a fitted model and a data frame",
+    "rankbook.models.fit_formula": "formulaic reads its arguments",
+    "rankbook.plots.use_style": "takes nothing",
+    "rankbook.studies.names": "takes nothing",
+}
+
+
+def targets() -> dict:
+    """What is fuzzed: every public callable that is not a record, and some of their methods."""
+    found = {name: value for name, value in OBJECTS.items() if not is_record(value)}
+    found = {
+        name: value
+        for name, value in found.items()
+        if not (inspect.isclass(value) and issubclass(value, BaseException))
+    }
+    found["rankbook.datasets.NoisyThresholdModel.posterior"] = make_linear_model(
+        n_features=2, rng=0
+    ).posterior
+    finite = population.FinitePopulation(POSTERIOR)
+    for method in ("risk", "bayes_risk", "bayes_scores", "surrogate_risk", "sample"):
+        found[f"rankbook.population.FinitePopulation.{method}"] = getattr(finite, method)
+    normal = population.NormalMixture([0.0, 1.0, 2.0])
+    for method in ("posterior", "density", "bayes_risk", "sample"):
+        found[f"rankbook.population.NormalMixture.{method}"] = getattr(normal, method)
+    for name, value in list(found.items()):
+        if name.startswith("rankbook.losses.") and inspect.isclass(value):
+            del found[name]
+            if not inspect.isabstract(value):
+                loss = value(0.5) if value is losses.SmoothedHinge else value()
+                for method in ("__call__", "derivative", "second_derivative", "conjugate"):
+                    found[f"{name}.{method}"] = getattr(loss, method)
+    return {name: value for name, value in found.items() if name not in LEFT_OUT}
+
+
+TARGETS = targets()
+METHOD_VALUES = {
+    "rankbook.population.FinitePopulation.": {"scores": [0.1, 0.7, 0.9]},
+    "rankbook.population.NormalMixture.": {"x": [0.0, 1.0], "scores": [0.1, 0.7, 0.9]},
+    "rankbook.surrogates.": {
+        "population": population.FinitePopulation(POSTERIOR),
+        "loss": "hinge",
+    },
+}
+
+
+def good_arguments(name: str) -> dict:
+    """Keyword arguments of a call that works."""
+    target = TARGETS[name]
+    known = dict(VALUES)
+    for prefix, values in METHOD_VALUES.items():
+        if name.startswith(prefix):
+            known |= values
+    if name == "rankbook.surrogates.verify":
+        known["result"] = surrogates.minimize_edgewise(A, "hinge")
+    if name.startswith("rankbook.plots.simplex"):
+        known["ax"] = matplotlib.figure.Figure().subplots()
+    if name.endswith("draw_residuals"):
+        known["axes"] = matplotlib.figure.Figure().subplots(1, 2)
+    if name.startswith("rankbook.solvers.") and name.endswith("minimize"):
+        known |= {"objective": Parabola(), "x0": np.zeros(2)}
+    known |= OVERRIDES.get(name, {})
+    wanted = dict(inspect.signature(target).parameters)
+    if hasattr(target, "fit"):
+        wanted |= dict(inspect.signature(target.fit).parameters)
+    arguments = {}
+    for key, parameter in wanted.items():
+        if key == "self" or parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        arguments[key] = known.get(key, DEFAULT)
+        if key == "group" and "qid" in wanted:  # the same in another way
+            arguments[key] = DEFAULT
+        if arguments[key] is DEFAULT:
+            arguments[key] = parameter.default
+        if arguments[key] is parameter.empty:
+            raise LookupError(f"give a good value of {key} for {name} in VALUES or OVERRIDES")
+    return arguments
+
+
+class Parabola:
+    """A smooth objective for the Newton solver."""
+
+    def value(self, x):
+        return float(((x - 1) ** 2).sum())
+
+    def value_gradient_hessian(self, x):
+        return self.value(x), 2 * (x - 1), 2 * np.eye(x.size)
+
+
+def call(name: str, arguments: dict):
+    target = TARGETS[name]
+    if not hasattr(target, "fit"):
+        return target(**arguments)
+    own = inspect.signature(target).parameters
+    fitting = inspect.signature(target.fit).parameters
+    estimator = target(**{k: v for k, v in arguments.items() if k in own})
+    estimator.fit(**{k: v for k, v in arguments.items() if k in fitting})
+    return estimator.decision_function(arguments["X"])
+
+
+MANY = 1500
+BAD = [
+    None,
+    "",
+    "nonsense",
+    b"bytes",
+    True,
+    0,
+    -1,
+    2.5,
+    2**70,
+    MANY,
+    np.nan,
+    np.inf,
+    -np.inf,
+    1e308,
+    5e-324,
+    1j,
+    Fraction(1, 3),
+    Decimal("NaN"),
+    object(),
+    {},
+    {"a": 1},
+    set(),
+    [],
+    [[]],
+    [None, 1],
+    ["a", "b", "c"],
+    [1, "a", None],
+    [[1, 2], [3]],
+    [1j, 2j],
+    [2**70, 1, 0],
+    np.zeros(0),
+    np.zeros((0, 0)),
+    np.zeros((2, 2, 2)),
+    np.zeros(8),
+    np.ones(3),
+    np.full((3, 3), np.nan),
+    np.array([np.nan, 1.0, 2.0]),
+    np.array(3.0),
+    np.array([None] * 8),
+    np.array(["2020", "NaT"], "M8[Y]"),
+    np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]),
+    -np.ones((3, 3)),
+    np.eye(3) * 1e300,
+    np.eye(3) * 1e-300,
+    lambda *args: None,
+]
+CHANGES = {
+    "nan": lambda v: _with(v, np.nan),
+    "inf": lambda v: _with(v, np.inf),
+    "negative": lambda v: _with(v, -1.0),
+    "huge": lambda v: np.asarray(v, float) * 1e300,
+    "tiny": lambda v: np.asarray(v, float) * 1e-300,
+    "complex": lambda v: np.asarray(v) * 1j,
+    "object": lambda v: np.asarray(v, dtype=object),
+    "none inside": lambda v: _with(np.asarray(v, dtype=object), None),
+    "text": lambda v: np.asarray(v).astype(str),
+    "masked": lambda v: np.ma.masked_array(v, mask=np.arange(np.size(v)).reshape(np.shape(v)) == 0),
+    "shorter": lambda v: np.asarray(v)[:-1],
+    "one": lambda v: np.asarray(v)[:1],
+    "column": lambda v: np.asarray(v)[..., None],
+    "row": lambda v: np.asarray(v)[None],
+    "transposed": lambda v: np.asarray(v).T,
+    "constant": lambda v: np.zeros_like(np.asarray(v, float)),
+    "read-only": lambda v: _read_only(v),
+    "single": lambda v: np.asarray(v, dtype=np.float32),
+    "list": lambda v: np.asarray(v).tolist(),
+}
+
+
+def _with(values, entry):
+    array = np.array(values, dtype=object if entry is None else float)
+    array[(0,) * array.ndim] = entry
+    return array
+
+
+def _read_only(values):
+    array = np.array(values)
+    array.flags.writeable = False
+    return array
+
+
+@st.composite
+def bad_calls(draw, name):
+    """A good call with one argument spoilt."""
+    arguments = good_arguments(name)
+    key = draw(st.sampled_from(sorted(arguments)))
+    good = arguments[key]
+    if np.ndim(good) and draw(st.booleans()):
+        change = draw(st.sampled_from(sorted(CHANGES)))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                arguments[key] = CHANGES[change](good)
+        except (TypeError, ValueError, IndexError):
+            arguments[key] = None
+    else:
+        arguments[key] = draw(st.sampled_from(range(len(BAD))).map(BAD.__getitem__))
+        if key == "n_iter" and arguments[key] is MANY:  # honest work
+            arguments[key] = None
+    return arguments, key
+
+
+def fingerprint(arguments: dict) -> dict:
+    """The bytes of everything that can be written down."""
+    prints = {}
+    for key, value in arguments.items():
+        if key in ("ax", "axes"):  # there to be drawn on
+            continue
+        if isinstance(value, np.ma.MaskedArray):  # its repr alone sets a fill value
+            value = (value.data, value.mask)
+        try:
+            prints[key] = pickle.dumps(value)
+        except Exception:  # noqa: BLE001 - functions and the like cannot be changed
+            continue
+    return prints
+
+
+def names_an_argument(name: str, arguments: dict, error: Exception) -> bool:
+    """Whether a message speaks of an argument, or is scikit-learn's on an array."""
+    words = set(re.findall(r"\w+", str(error)))
+    if words & (set(arguments) - {"a"}):
+        return True
+    if "a" in arguments and re.search(r"(^|[ (])a( must|\[| has| and|$)", str(error)):
+        return True  # "a" is an argument here, not the article
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and "sklearn" in trace.tb_frame.f_code.co_filename
+
+
+class TooLong(BaseException):
+    """Not an `Exception`, so that nothing on the way swallows it."""
+
+
+@contextmanager
+def stopped_after(seconds: float):
+    """Interrupt a call after so much CPU time, whatever else the machine does."""
+
+    def stop(*_):
+        raise TooLong
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    except TooLong:
+        pytest.fail(f"still running after {seconds} s")
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch, tmp_path):
+    def refuse(url, timeout):
+        raise OSError("no network in tests")
+
+    monkeypatch.setattr(_files.urllib.request, "urlopen", refuse)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+def test_every_public_name_has_a_good_call():
+    missing = []
+    for name in TARGETS:
+        try:
+            good_arguments(name)
+        except LookupError as error:
+            missing.append(str(error))
+    assert not missing, "\n".join(missing)
+    listed = set()
+    for info in pkgutil.iter_modules(rankbook.__path__):
+        if not info.name.startswith("_"):
+            module = importlib.import_module(f"rankbook.{info.name}")
+            listed |= {f"{module.__name__}.{n}" for n in module.__all__}
+    assert set(LEFT_OUT) <= listed
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_a_bad_argument_gives_an_answer_or_a_named_error(name):
+    slow = name.startswith(("rankbook.surrogates.", "rankbook.plots.", "rankbook.population.N"))
+
+    @settings(
+        max_examples=EXAMPLES // 3 if slow else EXAMPLES,
+        derandomize=not IS_RANDOM,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=bad_calls(name))
+    def check(case):
+        arguments, key = case
+        before = fingerprint(arguments)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                with stopped_after(SECONDS):
+                    result = call(name, arguments)
+            except ALLOWED_ERRORS as error:
+                assert names_an_argument(name, arguments, error), f"{key}: {error!r}"
+                result = None
+        strange = [w for w in caught if not issubclass(w.category, ALLOWED_WARNINGS)]
+        assert not strange, [str(w.message) for w in strange]
+        plt.close("all")
+        assert fingerprint(arguments) == before, f"an argument was changed: {key}"
+        if name.startswith("rankbook.metrics.") and isinstance(result, float):
+            assert np.isfinite(result), f"{key} gave {result}"
+
+    check()
+
+
+def test_the_rule_would_notice():
+    """The checker itself: unnamed errors and changed arguments do not pass."""
+    assert not names_an_argument("f", {"y": 1}, ValueError("inhomogeneous shape"))
+    assert names_an_argument("f", {"y": 1}, ValueError("y must not be empty"))
+    arguments = {"y": [1, 2]}
+    before = fingerprint(copy.deepcopy(arguments))
+    arguments["y"].append(3)
+    assert fingerprint(arguments) != before
