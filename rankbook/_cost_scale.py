@@ -9,22 +9,41 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._arrays import as_array
 from rankbook._validation import check_costs, check_scalar
 from rankbook.exceptions import CostConditionError
 
 __all__ = [
+    "moderate",
     "require_scale_condition",
     "satisfies_scale_condition",
     "scale_and_weights",
+    "violation",
     "with_consistent_terms",
 ]
 
 
+# Products of two costs between 4**-200 and 4**200 are ordinary numbers.
+_MODERATE = 200
+
+
 def _square(costs: Any) -> np.ndarray:
-    array = np.asarray(costs)
+    array = as_array(costs, "costs")
     if array.ndim != 2 or array.shape[0] < 2:
         raise ValueError(f"costs must be a square matrix of K >= 2 rows, got shape {array.shape}")
     return check_costs(costs, array.shape[0])
+
+
+def moderate(costs: np.ndarray) -> tuple[np.ndarray, int]:
+    """Return costs times :math:`4^{-e}` and e; not zero only where products might overflow."""
+    e = int(np.frexp(costs.max())[1]) // 2
+    return (costs, 0) if abs(e) < _MODERATE else (np.ldexp(costs, -2 * e), e)
+
+
+def _finite(costs: np.ndarray) -> np.ndarray:
+    if not np.isfinite(costs).all():
+        raise ValueError("costs must give weights within the range of floats")
+    return costs
 
 
 def _scale_residual(c: np.ndarray) -> np.ndarray:
@@ -66,6 +85,8 @@ def satisfies_scale_condition(costs: Any, tol: float = 1e-10) -> bool:
     """
     c = _square(costs)
     tol = check_scalar(tol, "tol", low=0.0)
+    c, _ = moderate(c)
+    tol = min(tol, 1.0)  # of which no residual can be more
     if c[0, -1] <= tol * c.max():
         return False
     return bool(np.abs(_scale_residual(c)).max() <= tol * c.max() ** 2)
@@ -104,10 +125,11 @@ def scale_and_weights(costs: Any) -> tuple[np.ndarray, np.ndarray]:
     """
     c = _square(costs)
     require_scale_condition(c)
+    c, e = moderate(c)
     total = c[0] + c[:, -1]
     with np.errstate(invalid="ignore"):
         scale = np.where(total > 0, c[0] / total, 0.0)
-    return np.maximum.accumulate(scale), total / np.sqrt(c[0, -1])
+    return np.maximum.accumulate(scale), np.ldexp(total / np.sqrt(c[0, -1]), e)
 
 
 def with_consistent_terms(costs: Any) -> np.ndarray:
@@ -144,7 +166,9 @@ def with_consistent_terms(costs: Any) -> np.ndarray:
     """
     c = _square(costs)
     require_scale_condition(c)
-    return np.outer(c[:, -1], c[0]) / c[0, -1]
+    c, e = moderate(c)
+    with np.errstate(over="ignore"):
+        return _finite(np.ldexp(np.outer(c[:, -1], c[0]) / c[0, -1], 2 * e))
 
 
 def require_scale_condition(costs: Any, advice: str = "") -> None:
@@ -153,14 +177,21 @@ def require_scale_condition(costs: Any, advice: str = "") -> None:
     if satisfies_scale_condition(c):
         return
     K = c.shape[0]
+    c, _ = moderate(c)
     if c[0, -1] <= 1e-10 * c.max() or c.max() == 0:
-        reason = f"costs[0, {K - 1}] must be positive, got {c[0, -1]:g}"
+        reason = f"the cost of class 1 above class {K}, costs[0, {K - 1}], must be positive"
+        reason += f", got {c[0, -1]:g}"
     else:
         j, i = np.unravel_index(np.argmax(np.abs(_scale_residual(c))), c.shape)
         left = c[0, -1] * c[j, i]
         right = c[0, i] * c[j, -1] - c[0, j] * c[i, -1]
-        reason = (
-            f"classes {j} and {i} violate it: c[0,{K - 1}] c[{j},{i}] = {left:g}, but "
-            f"c[0,{i}] c[{j},{K - 1}] - c[0,{j}] c[{i},{K - 1}] = {right:g}"
-        )
+        reason = violation(int(j) + 1, int(i) + 1, 1, K, K, left, right)
     raise CostConditionError(f"costs do not come from a scale; {reason}. {advice}".rstrip())
+
+
+def violation(j: int, i: int, first: int, last: int, K: int, left: float, right: float) -> str:
+    """Say which two classes, numbered from 1 as in the book, violate the scale condition."""
+    return (
+        f"classes {j} and {i} (of 1..{K}) violate it: c({first},{last}) c({j},{i}) = {left:g}, but "
+        f"c({first},{i}) c({j},{last}) - c({first},{j}) c({i},{last}) = {right:g}"
+    )

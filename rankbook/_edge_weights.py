@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from numbers import Rational
 from typing import Any
@@ -10,10 +11,11 @@ import numpy as np
 
 from rankbook._validation import check_scalar, check_square
 
-__all__ = ["check_edge_weights", "is_exact", "tolerance"]
+__all__ = ["check_edge_weights", "is_exact", "matrix_of_edges", "plain", "tolerance"]
 
-# Integers up to here are exact as floats, and sums of a whole matrix of them fit into int64.
+# Integers below are exact as floats; a matrix that adds up to less than the second fits in int64.
 _SAFE_INTEGER = 2**53
+_SAFE_SUM = 2**62
 
 
 def is_exact(array: np.ndarray) -> bool:
@@ -33,18 +35,40 @@ def check_edge_weights(a: Any, name: str = "a") -> np.ndarray:
     if np.diagonal(as_float).any():
         node = int(np.flatnonzero(np.diagonal(as_float))[0])
         raise ValueError(f"{name} must not have self-loops, got {name}[{node}, {node}] != 0")
-    if array.dtype.kind in "biu" and np.abs(as_float).max() < _SAFE_INTEGER:
+    safe = as_float.max() < _SAFE_INTEGER and as_float.sum() < _SAFE_SUM
+    if array.dtype.kind in "biu" and safe:
         return array.astype(np.int64)
     if array.dtype.kind in "iu" or (
         array.dtype.kind == "O" and all(isinstance(w, Rational) for w in array.flat)
     ):
-        exact = np.empty(array.shape, dtype=object)
-        exact.flat = [Fraction(w) for w in array.astype(object).flat]
-        return exact
+        exact = np.empty(array.size, dtype=object)
+        exact[:] = [Fraction(w) for w in array.ravel().tolist()]
+        return exact.reshape(array.shape)
     return as_float
+
+
+def matrix_of_edges(n_nodes: Any, edges: Any) -> list[list[Any]]:
+    """Return the matrix of a mapping from pairs (i, j) to weights, the weights as they come."""
+    n_nodes = check_scalar(n_nodes, "n_nodes", low=1, integer=True)
+    if not isinstance(edges, Mapping):
+        raise TypeError(f"edges must map pairs (i, j) to weights, got {edges!r}")
+    weights: list[list[Any]] = [[0] * n_nodes for _ in range(n_nodes)]
+    for ends, weight in edges.items():
+        if np.shape(ends) != (2,) or np.asarray(ends).dtype.kind not in "iu":
+            raise TypeError(f"edges must map pairs (i, j) to weights, got the key {ends!r}")
+        i, j = (int(v) for v in ends)
+        if not (0 <= i < n_nodes and 0 <= j < n_nodes):
+            raise ValueError(f"edges must join nodes 0..{n_nodes - 1}, got {(i, j)}")
+        weights[i][j] = weight
+    return weights
 
 
 def tolerance(a: np.ndarray, tol: float) -> float:
     """Return the absolute tolerance of comparisons: none for exact weights."""
     tol = check_scalar(tol, "tol", low=0.0)
     return 0 if is_exact(a) else tol * max(float(np.abs(a).max(initial=0.0)), np.finfo(float).tiny)
+
+
+def plain(total: Any) -> int | Fraction | float:
+    """Return a numpy number as Python's own."""
+    return total.item() if isinstance(total, np.generic) else total

@@ -7,21 +7,28 @@ best first. `by_subsets` is dynamic programming over subsets; `by_milp` is an in
 from __future__ import annotations
 
 import heapq
-from itertools import combinations
+import warnings
 
 import numpy as np
+
+from rankbook._certified_order import integer_weights, proved_order, triangle_variables
+from rankbook._edge_weights import is_exact
+from rankbook.exceptions import UncertifiedOrderWarning
 
 __all__ = [
     "by_milp",
     "by_subsets",
     "find_cycle",
     "order_penalty",
+    "ordered_components",
     "strong_components",
     "topological_order",
 ]
 
 # A triangle inequality counts as violated beyond HiGHS's own feasibility tolerance.
 _VIOLATION = 1e-6
+# With net weights up to here, one unit is far above that tolerance.
+_SOLVER_UNITS = 10**4
 # Dynamic programming keeps m 2^m numbers: 20 million at this size.
 _SUBSET_LIMIT = 20
 
@@ -61,11 +68,10 @@ def find_cycle(a: np.ndarray) -> list[int]:
         path.append(before)
 
 
-def strong_components(a: np.ndarray) -> list[np.ndarray]:
-    """Return the strong components of the difference graph, best first."""
+def ordered_components(edges: np.ndarray) -> list[np.ndarray]:
+    """Return the strong components of a boolean graph, each before those that it points to."""
     from scipy.sparse.csgraph import connected_components
 
-    edges = a > a.T
     count, label = connected_components(edges, connection="strong")
     first = np.array([np.flatnonzero(label == c)[0] for c in range(count)])
     rename = np.argsort(np.argsort(first))
@@ -77,6 +83,17 @@ def strong_components(a: np.ndarray) -> list[np.ndarray]:
     return [np.flatnonzero(label == c) for c in topological_order(between)]
 
 
+def strong_components(a: np.ndarray) -> list[np.ndarray]:
+    """Return the strong components of the difference graph, best first."""
+    return ordered_components((a > a.T).astype(bool))
+
+
+def _whole(a: np.ndarray) -> np.ndarray:
+    """Return Fractions as integers in their ratios, machine integers if all sums fit."""
+    whole = integer_weights(a)
+    return whole.astype(np.int64) if whole.sum() < 2**62 else whole
+
+
 def by_subsets(a: np.ndarray) -> np.ndarray:
     r"""Return the lexicographically smallest best order by dynamic programming.
 
@@ -85,6 +102,8 @@ def by_subsets(a: np.ndarray) -> np.ndarray:
     :math:`m 2^m` steps replace :math:`m!` orders. Exact for integers and Fractions.
     """
     m = len(a)
+    if a.dtype == object:
+        a = _whole(a)
     if m > _SUBSET_LIMIT:
         raise ValueError(
             f"method 'subsets' takes components of at most {_SUBSET_LIMIT} nodes, got {m}; "
@@ -117,16 +136,9 @@ def by_subsets(a: np.ndarray) -> np.ndarray:
     return np.array(order, dtype=int)
 
 
-def _triangles(m: int) -> np.ndarray:
-    """Return, for i < j < k, the positions of the variables x_ij, x_jk, x_ik."""
-    position = np.zeros((m, m), dtype=int)
-    rows, columns = np.triu_indices(m, 1)
-    position[rows, columns] = np.arange(len(rows))
-    i, j, k = np.array(list(combinations(range(m), 3)), dtype=int).reshape(-1, 3).T
-    return np.stack([position[i, j], position[j, k], position[i, k]], axis=1)
-
-
-def _solve(cost: np.ndarray, triangles: np.ndarray, integral: bool, time_limit: float | None):
+def _solve(
+    cost: np.ndarray, triangles: np.ndarray, integral: bool, time_limit: float | None
+) -> np.ndarray:
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
@@ -134,10 +146,12 @@ def _solve(cost: np.ndarray, triangles: np.ndarray, integral: bool, time_limit: 
     constraints = []
     if n_rows:
         signs = np.tile([1.0, 1.0, -1.0], n_rows)
-        where = (np.repeat(np.arange(n_rows), 3), triangles.ravel())
-        matrix = csr_array((signs, where), shape=(n_rows, n_columns))
+        # SciPy 1.13 takes indices of 32 bits alone.
+        starts = np.arange(0, 3 * n_rows + 1, 3, dtype=np.int32)
+        indices = triangles.astype(np.int32).ravel()
+        matrix = csr_array((signs, indices, starts), shape=(n_rows, n_columns))
         constraints.append(LinearConstraint(matrix, 0.0, 1.0))
-    options = {"mip_rel_gap": 0.0}
+    options: dict[str, float] = {"mip_rel_gap": 0.0}
     if time_limit is not None:
         options["time_limit"] = time_limit
     result = milp(
@@ -152,8 +166,8 @@ def _solve(cost: np.ndarray, triangles: np.ndarray, integral: bool, time_limit: 
     return result.x
 
 
-def by_milp(a: np.ndarray, time_limit: float | None = None) -> np.ndarray:
-    r"""Return a best order by integer programming (HiGHS), with triangle cuts added when needed.
+def _by_highs(a: np.ndarray, time_limit: float | None) -> np.ndarray:
+    r"""Return an order that is best to HiGHS's tolerance, with triangle cuts added when needed.
 
     A variable :math:`x_{ij} \in \{0, 1\}`, i < j, says that i is above j. An assignment is an order
     iff it has no cycle of three nodes, :math:`0 \le x_{ij} + x_{jk} - x_{ik} \le 1`. Linear
@@ -166,7 +180,7 @@ def by_milp(a: np.ndarray, time_limit: float | None = None) -> np.ndarray:
     scale = np.abs(cost).max(initial=0.0)
     if scale > 0:
         cost = cost / scale
-    triangles = _triangles(m)
+    triangles = triangle_variables(m)
     active = np.zeros(len(triangles), dtype=bool)
     integral = False
     while True:
@@ -183,3 +197,29 @@ def by_milp(a: np.ndarray, time_limit: float | None = None) -> np.ndarray:
     wins[rows, columns] = np.rint(x)
     wins[columns, rows] = 1.0 - np.rint(x)
     return np.argsort(-wins.sum(axis=1), kind="stable")
+
+
+def by_milp(a: np.ndarray, time_limit: float | None = None) -> np.ndarray:
+    """Return a best order by integer programming, for exact weights proved in integers.
+
+    HiGHS tells penalties apart that differ by some 1e-7 of the largest weight. That will do for
+    floats; integers and Fractions are then proved by `proved_order`. Where its search grows too
+    long HiGHS's own proof stands if one unit is far above its tolerance; else dynamic programming
+    decides, and where that is too large an `UncertifiedOrderWarning` is given.
+    """
+    order = _by_highs(a, time_limit)
+    if not is_exact(a):
+        return order
+    whole = integer_weights(a)
+    order, proved = proved_order(whole, order)
+    if proved or int(np.abs(whole - whole.T).max()) <= _SOLVER_UNITS:
+        return order
+    if len(a) <= _SUBSET_LIMIT:
+        return by_subsets(a)
+    warnings.warn(
+        f"the best order of a component of {len(a)} nodes was found, but not proved: some other "
+        f"may be better by less than 1e-7 of the largest weight",
+        UncertifiedOrderWarning,
+        stacklevel=4,
+    )
+    return order

@@ -8,6 +8,9 @@ empirical one.
 
 The **balanced** version of a loss weighs items of class y by 1 / (2 P(y)), so that both classes
 count one half. A bound can exceed one; it then says nothing.
+
+`multipartite_regret_bound` does the same for K ordered labels and the consistent surrogates of
+Uematsu and Lee (2013).
 """
 
 from __future__ import annotations
@@ -18,11 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankbook import losses
-from rankbook._validation import check_choice, check_scalar
+from rankbook._regret_transfer import check_values, multipartite_regret_bound
+from rankbook._validation import check_choice, check_flag, check_scalar
 
 __all__ = [
     "class_weight_error_bound",
     "margin_loss_rank_risk_bound",
+    "multipartite_regret_bound",
     "rank_regret_bound",
     "rank_regret_constant",
     "rank_risk_bound_balanced",
@@ -30,24 +35,10 @@ __all__ = [
     "rank_risk_bound_zero_one",
 ]
 
-_PRINTED_CONSTANTS = {"exponential": float(3 * np.sqrt(2) / 2), "logistic": 2.0}
+_PRINTED_CONSTANTS = {losses.Exponential(): float(3 * np.sqrt(2) / 2), losses.Logistic(): 2.0}
+# The power of 4 p (1 - p) that unbalanced classes cost.
+_PRIOR_POWERS = {losses.Exponential(): 0.25, losses.Logistic(): 1.0}
 _SHARP_CONSTANT = float(np.sqrt(8 / 3))
-
-
-def _check_values(values: ArrayLike, name: str, high: float | None = None) -> np.ndarray:
-    """Return numbers, one or many, from 0 to `high`."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "biuf":
-        raise TypeError(f"{name} must be real numbers, got {values!r}")
-    array = array.astype(float)
-    bad = ~np.isfinite(array) | (array < 0)
-    if high is not None:
-        # Room for the rounding of sums that reach the end exactly.
-        bad |= array > high + 1e-12
-    if bad.any():
-        top = "finite" if high is None else f"at most {high:g}"
-        raise ValueError(f"{name} must be at least 0 and {top}, got {array[bad][0]}")
-    return array
 
 
 def _check_prior(p: Any) -> float:
@@ -97,8 +88,8 @@ def rank_risk_bound_from_errors(
     0.28
     """
     p = _check_prior(p)
-    alpha = _check_values(false_negative, "false_negative", high=p)
-    beta = _check_values(false_positive, "false_positive", high=1 - p)
+    alpha = check_values(false_negative, "false_negative", high=p)
+    beta = check_values(false_positive, "false_positive", high=1 - p)
     return _plain(alpha / p + beta / (1 - p) - alpha * beta / (p * (1 - p)))
 
 
@@ -134,7 +125,8 @@ def rank_risk_bound_zero_one(risk: ArrayLike, p: float) -> float | np.ndarray:
     1.0000000000000002
     """
     p = _check_prior(p)
-    return _plain(_check_values(risk, "risk", high=1.0) / min(p, 1 - p))
+    with np.errstate(over="ignore"):
+        return _plain(check_values(risk, "risk", high=1.0) / min(p, 1 - p))
 
 
 def rank_risk_bound_balanced(risk: ArrayLike) -> float | np.ndarray:
@@ -159,7 +151,7 @@ def rank_risk_bound_balanced(risk: ArrayLike) -> float | np.ndarray:
     >>> rank_risk_bound_balanced(0.1)
     0.2
     """
-    return _plain(2.0 * _check_values(risk, "risk", high=1.0))
+    return _plain(2.0 * check_values(risk, "risk", high=1.0))
 
 
 def margin_loss_rank_risk_bound(
@@ -212,8 +204,8 @@ def margin_loss_rank_risk_bound(
     """
     loss = losses.get(loss)
     check_choice(constant, ("sharp", "printed"), "constant")
-    value = _check_values(risk, "risk") / float(loss(0.0))
-    if not balanced:
+    value = check_values(risk, "risk") / float(loss(0.0))
+    if not check_flag(balanced, "balanced"):
         p = _required_prior(p)
         value = value / (2 * min(p, 1 - p))
     elif p is not None:
@@ -249,11 +241,11 @@ def rank_regret_constant(loss: Any, constant: str = "sharp") -> float:
     >>> [round(rank_regret_constant("exponential", c), 3) for c in ("printed", "sharp")]
     [2.121, 1.633]
     """
-    name = losses.get(loss).name
-    if name not in _PRINTED_CONSTANTS:
+    known = losses.get(loss)
+    if known not in _PRINTED_CONSTANTS:
         raise ValueError(f"loss must be 'exponential' or 'logistic', got {loss!r}")
     check_choice(constant, ("sharp", "printed"), "constant")
-    return _PRINTED_CONSTANTS[name] if constant == "printed" else _SHARP_CONSTANT
+    return _PRINTED_CONSTANTS[known] if constant == "printed" else _SHARP_CONSTANT
 
 
 def rank_regret_bound(
@@ -321,16 +313,15 @@ def rank_regret_bound(
     >>> round(rank_regret_bound("logistic", 0.06, constant="printed"), 6)
     0.489898
     """
-    value = rank_regret_constant(loss, constant) * np.sqrt(_check_values(regret, "regret"))
-    if balanced:
+    value = rank_regret_constant(loss, constant) * np.sqrt(check_values(regret, "regret"))
+    if check_flag(balanced, "balanced"):
         if p is not None:
             _check_prior(p)
         return _plain(value)
     p = _required_prior(p)
     if constant == "printed":
         raise ValueError("constant='printed' is for balanced=True: Theorem 4.1 has balanced losses")
-    power = 0.25 if losses.get(loss).name == "exponential" else 1.0
-    return _plain(value / (4 * p * (1 - p)) ** power)
+    return _plain(value / (4 * p * (1 - p)) ** _PRIOR_POWERS[losses.get(loss)])
 
 
 def class_weight_error_bound(
@@ -375,7 +366,7 @@ def class_weight_error_bound(
     """
     p = _check_prior(p)
     n = check_scalar(n, "n", low=1, integer=True)
-    epsilon = _check_values(epsilon, "epsilon", high=1.0)
+    epsilon = check_values(epsilon, "epsilon", high=1.0)
     if (epsilon >= 1).any() or (epsilon == 0).any():
         raise ValueError("epsilon must be between 0 and 1, got one of the ends")
     if check_choice(version, ("corrected", "printed"), "version") == "printed":

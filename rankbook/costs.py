@@ -29,8 +29,8 @@ from rankbook._validation import (
     check_choice,
     check_costs,
     check_scalar,
-    check_scores,
     check_thresholds,
+    check_vector,
 )
 
 __all__ = [
@@ -46,6 +46,13 @@ __all__ = [
     "scale_and_weights",
     "with_consistent_terms",
 ]
+
+
+# The largest powers of two, and their squares, that are finite floats.
+_MAX_DCG = 1023
+_MAX_OERR = 512
+# Beside the largest count, a smaller one would give costs that are no floats.
+_SMALLEST_SHARE = 1e-150
 
 
 def _n_classes(K: Any) -> int:
@@ -108,7 +115,7 @@ def dcg(K: int) -> np.ndarray:
     Parameters
     ----------
     K : int
-        Number of classes, at least 2.
+        Number of classes, from 2 to 1023.
 
     Returns
     -------
@@ -122,7 +129,10 @@ def dcg(K: int) -> np.ndarray:
            [0., 0., 4.],
            [0., 0., 0.]])
     """
-    return check_costs("dcg", _n_classes(K))
+    K = _n_classes(K)
+    if K > _MAX_DCG:
+        raise ValueError(f"K must be at most {_MAX_DCG} for gains to be finite floats, got {K}")
+    return check_costs("dcg", K)
 
 
 def from_scale(scale: Any, weights: Any = None) -> np.ndarray:
@@ -151,18 +161,26 @@ def from_scale(scale: Any, weights: Any = None) -> np.ndarray:
     K = s.size
     if K < 2:
         raise ValueError(f"scale must have at least two entries, got {K}")
-    w = np.ones(K) if weights is None else check_scores(weights, "weights")
+    w = np.ones(K) if weights is None else check_vector(weights, "weights")
     if w.size != K:
         raise ValueError(f"weights must have length {K}, as scale has, got {w.size}")
     if (w < 0).any():
         raise ValueError(f"weights must not be negative, got {w.min()}")
-    return np.triu(np.outer(w, w) * (s[None, :] - s[:, None]), 1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        costs = np.triu(np.outer(w, w) * (s[None, :] - s[:, None]), 1)
+    if not np.isfinite(costs).all():
+        raise ValueError("scale and weights must give costs within the range of floats")
+    return costs
 
 
 def _counts(counts: Any) -> np.ndarray:
-    n = check_scores(counts, "counts")
+    n = check_vector(counts, "counts")
     if n.size < 2 or (n <= 0).any():
         raise ValueError(f"counts must be at least two positive numbers, got {n.tolist()}")
+    # Only ratios matter, and a power of two changes no digit.
+    n = np.ldexp(n, -int(np.frexp(n.max())[1]))
+    if n.min() < _SMALLEST_SHARE:
+        raise ValueError(f"counts must not differ by more than {1 / _SMALLEST_SHARE:g} times")
     return n
 
 
@@ -289,6 +307,8 @@ def ordinal(K: int, kind: str) -> np.ndarray:
     labels = np.arange(_n_classes(K), dtype=float)
     kind = check_choice(kind, ("absolute", "squared", "oerr"), "kind")
     if kind == "oerr":
+        if K > _MAX_OERR:
+            raise ValueError(f"K must be at most {_MAX_OERR} for costs to be finite, got {K}")
         labels = 2.0**labels
     difference = labels[:, None] - labels[None, :]
     return np.abs(difference) if kind == "absolute" else difference**2

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbook._edge_weights import check_edge_weights, is_exact, tolerance
+from rankbook._edge_weights import check_edge_weights, is_exact, matrix_of_edges, plain, tolerance
 from rankbook._linear_order import (
     by_milp,
     by_subsets,
@@ -47,12 +47,7 @@ __all__ = [
     "optimal_order",
 ]
 
-# Dynamic programming needs m 2^m numbers: at 12 nodes it still beats an integer program.
-_SUBSET_NODES = 12
-
-
-def _plain(total: Any) -> int | Fraction | float:
-    return total.item() if isinstance(total, np.generic) else total
+_SUBSET_NODES = 12  # up to here dynamic programming, of m 2^m numbers, beats an integer program
 
 
 class PreferenceGraph:
@@ -67,11 +62,6 @@ class PreferenceGraph:
     ----------
     weights : ndarray of shape (m, m)
         The weights, read-only; exact if integers or fractions were given.
-
-    Raises
-    ------
-    ValueError
-        If the matrix is not square, has negative weights or self-loops, or holds a cycle.
 
     Examples
     --------
@@ -103,13 +93,7 @@ class PreferenceGraph:
         >>> PreferenceGraph.from_edges(3, {(0, 2): 1}).weights.tolist()
         [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
         """
-        n_nodes = check_scalar(n_nodes, "n_nodes", low=1, integer=True)
-        weights = [[0] * n_nodes for _ in range(n_nodes)]
-        for (i, j), weight in edges.items():
-            if not (0 <= i < n_nodes and 0 <= j < n_nodes):
-                raise ValueError(f"edges must join nodes 0..{n_nodes - 1}, got {(i, j)}")
-            weights[i][j] = weight
-        return cls(weights)
+        return cls(matrix_of_edges(n_nodes, edges))
 
     @property
     def weights(self) -> np.ndarray:
@@ -156,13 +140,20 @@ def is_dag(a: Any) -> bool:
 
     Examples
     --------
-    >>> is_dag([[0, 1, 1], [0, 0, 1], [0, 0, 0]])
-    True
-    >>> is_dag([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
-    False
+    >>> is_dag([[0, 1, 1], [0, 0, 1], [0, 0, 0]]), is_dag([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    (True, False)
     """
     edges = (check_edge_weights(a) > 0).astype(int)
     return len(topological_order(edges)) == len(edges)
+
+
+def _graph(graph: Any, name: str) -> PreferenceGraph:
+    if isinstance(graph, PreferenceGraph):
+        return graph
+    try:
+        return PreferenceGraph(graph)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from None
 
 
 def expected_weights(graphs: Iterable[Any], probabilities: Sequence[Any]) -> np.ndarray:
@@ -186,7 +177,9 @@ def expected_weights(graphs: Iterable[Any], probabilities: Sequence[Any]) -> np.
     >>> expected_weights([up, down], [0.75, 0.25]).tolist()
     [[0.0, 0.75], [0.25, 0.0]]
     """
-    graphs = [g if isinstance(g, PreferenceGraph) else PreferenceGraph(g) for g in graphs]
+    if not isinstance(graphs, Iterable) or getattr(graphs, "ndim", 1) == 0:
+        raise TypeError(f"graphs must be a sequence of graphs, got {graphs!r}")
+    graphs = [_graph(g, f"graphs[{k}]") for k, g in enumerate(graphs)]
     if not graphs:
         raise ValueError("graphs must not be empty")
     for graph in graphs:
@@ -257,9 +250,13 @@ def is_low_noise(a: Any, tol: float = 1e-9) -> bool:
     tol = tolerance(a, tol)
     net = a - a.T
     edge = net > tol
-    slack = net[:, None, :] - net[:, :, None] - net[None, :, :]
-    path = edge[:, :, None] & edge[None, :, :]
-    return bool((slack[path] >= -tol).all())
+    # One middle node at a time: m^2 numbers, not m^3.
+    for j in range(len(a)):
+        above, below = np.flatnonzero(edge[:, j]), np.flatnonzero(edge[j])
+        least = net[above, j][:, None] + net[j, below]
+        if (net[np.ix_(above, below)] < least - tol).any():
+            return False
+    return True
 
 
 def edge_loss(scores: Any, a: Any, ties: str = "index") -> int | Fraction | float:
@@ -274,8 +271,7 @@ def edge_loss(scores: Any, a: Any, ties: str = "index") -> int | Fraction | floa
     a : array-like of shape (m, m) or PreferenceGraph
         Penalties, ``a[i, j]`` for putting j above i.
     ties : {"index", "both"}, default "index"
-        "index", the paper's: tied nodes i < j pay ``a[i, j]`` alone, as if j were above i. "both":
-        they pay ``a[i, j] + a[j, i]``, since neither edge has a strictly higher first end.
+        "index", the paper's: tied nodes i < j pay ``a[i, j]`` alone; "both": they pay both weights.
 
     Returns
     -------
@@ -298,7 +294,7 @@ def edge_loss(scores: Any, a: Any, ties: str = "index") -> int | Fraction | floa
     wrong = rank[:, None] < rank[None, :]
     tied = rank[:, None] == rank[None, :]
     wrong |= np.triu(tied, 1) if ties == "index" else tied
-    return _plain(a[wrong].sum())
+    return plain(a[wrong].sum())
 
 
 def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None) -> np.ndarray:
@@ -314,7 +310,10 @@ def optimal_order(a: Any, method: str = "auto", time_limit: float | None = None)
         Penalties, ``a[i, j]`` for putting j above i.
     method : {"auto", "subsets", "milp"}, default "auto"
         For a component: dynamic programming over subsets (at most 20 nodes), an integer program
-        solved by HiGHS, or the first up to 12 nodes and the second beyond.
+        solved by HiGHS, or the first up to 12 nodes and the second beyond. For integers and
+        fractions the program's answer is proved in integer arithmetic; should a proof grow too
+        long, and the weights be too large for HiGHS to tell apart, dynamic programming decides,
+        and beyond 20 nodes an `UncertifiedOrderWarning` says that the order is not proved.
     time_limit : float, optional
         Seconds allowed for each integer program; a RuntimeError is raised beyond.
 
@@ -365,7 +364,7 @@ def minimum_edge_loss(a: Any, method: str = "auto") -> int | Fraction | float:
     2
     """
     a = check_edge_weights(a)
-    return _plain(order_penalty(optimal_order(a, method), a))
+    return plain(order_penalty(optimal_order(a, method), a))
 
 
 def is_optimal(scores: Any, a: Any, ties: str = "index", tol: float = 1e-9) -> bool:

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._cost_scale import moderate, violation
 from rankbook._validation import (
     check_choice,
     check_costs,
     check_posterior,
-    check_scores,
     check_thresholds,
+    check_vector,
 )
 from rankbook.exceptions import CostConditionError
 
@@ -48,7 +49,7 @@ def _ratio(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
 
 
 def _per_class(values: Any, n_classes: int, name: str) -> np.ndarray:
-    array = check_scores(values, name)
+    array = check_vector(values, name)
     if array.size != n_classes:
         raise ValueError(
             f"{name} must have one entry for each of the {n_classes} classes, got {array.size}"
@@ -98,14 +99,14 @@ def bayes_score(posterior: Any, costs: Any = None) -> np.ndarray:
     array([0.2])
     """
     p = check_posterior(posterior)
-    c = check_costs(costs, p.shape[-1])
-    classes = _classes_that_cost(c)
+    c, _ = moderate(check_costs(costs, p.shape[-1]))
+    n_classes, classes = len(c), _classes_that_cost(c)
     if classes is None:
         return np.zeros(p.shape[:-1])
     p, c, offset = p[..., classes], c[classes, classes], classes.start
     # The class against which the others are measured: the last, unless the first is equal to it.
     m = c.shape[0] - 1 if c[0, -1] > 0 else int(np.argmax(c[0] > 0))
-    _require_plane(c, m, offset)
+    _require_plane(c, m, offset, n_classes)
     against = c[:, m] - c[m]
     upper = p @ c[0]
     if m == c.shape[0] - 1:
@@ -119,7 +120,7 @@ def _classes_that_cost(c: np.ndarray) -> slice | None:
     return slice(int(involved[0]), int(involved[-1]) + 1) if involved.size else None
 
 
-def _require_plane(c: np.ndarray, m: int, offset: int) -> None:
+def _require_plane(c: np.ndarray, m: int, offset: int, n_classes: int) -> None:
     """Raise unless c_1m c_ji = c_1i c_jm - c_1j c_im for all classes, c antisymmetrised."""
     a = c - c.T
     implied = np.outer(a[:, m], a[0])
@@ -127,12 +128,17 @@ def _require_plane(c: np.ndarray, m: int, offset: int) -> None:
     if c.shape[0] <= 3 or residual.max() <= _CONDITION_TOLERANCE * c.max() ** 2:
         return
     j, i = np.unravel_index(np.argmax(np.triu(residual)), residual.shape)
-    low, last = offset, m + offset
+    at_fault = violation(
+        int(j) + offset + 1,
+        int(i) + offset + 1,
+        offset + 1,
+        m + offset + 1,
+        n_classes,
+        a[0, m] * a[j, i],
+        (implied - implied.T)[j, i],
+    )
     raise CostConditionError(
-        f"costs do not meet the scale condition of Theorem 3: classes {j + offset} and "
-        f"{i + offset} violate it, c[{low},{last}] c[{j + offset},{i + offset}] = "
-        f"{a[0, m] * a[j, i]:g} but c[{low},{i + offset}] c[{j + offset},{last}] - "
-        f"c[{low},{j + offset}] c[{i + offset},{last}] = {(implied - implied.T)[j, i]:g}; "
+        f"costs do not meet the scale condition of Theorem 3: {at_fault}; "
         "no closed form is best for such costs, use FinitePopulation.bayes_scores"
     )
 

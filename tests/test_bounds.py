@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.special import xlogy
 from scipy.stats import binom
 
-from rankbook import bounds, losses
+from rankbook import bounds, costs, losses
+from rankbook.bounds import multipartite_regret_bound
+from rankbook.exceptions import CostConditionError
+from rankbook.population import FinitePopulation
 
 LOSSES = ["exponential", "logistic"]
 
@@ -240,3 +244,128 @@ def test_arrays_and_values():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# Multipartite regret
+
+
+def least_surrogate(population, loss, costs):
+    """Return the infimum of the consistent surrogate risk, pair by pair in closed form."""
+    W = population.pair_weights(costs, consistent=True)
+    if loss == "exponential":
+        return float(np.sqrt(W * W.T).sum())
+    return float((xlogy(W, W + W.T) - xlogy(W, W)).sum())
+
+
+def random_problem(rng):
+    """Return a population and costs from a scale, often close to degenerate."""
+    K, m = int(rng.integers(2, 6)), int(rng.integers(2, 7))
+    posterior = rng.dirichlet(np.full(K, rng.choice([0.02, 0.2, 1.0, 20.0, 500.0])), m)
+    posterior = (posterior + 1e-9) / (1 + K * 1e-9)
+    marginal = rng.dirichlet(np.full(m, rng.choice([0.1, 1.0, 5.0])))
+    weights = rng.random(K) * (rng.random(K) < 0.8)
+    weights[[0, -1]] += 0.1
+    scale = np.sort(rng.random(K))
+    return FinitePopulation(posterior, marginal), costs.from_scale(scale, weights)
+
+
+def random_scores(rng, population, c):
+    """Return scores of every kind: noise, nearly tied in the wrong order, tied, nearly right."""
+    p = population.posterior
+    with np.errstate(divide="ignore"):
+        odds = np.clip(np.log(p @ c[0]) - np.log(p @ c[:, -1]), -600, 600)
+    noise = rng.normal(size=len(p))
+    return [5 * noise, -1e-6 * odds, 0 * noise, odds / 2 + 0.3 * noise][rng.integers(4)]
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_multipartite_regret_bound_holds_on_random_populations(loss):
+    rng = np.random.default_rng(0)
+    closest = {"exact": 0.0, "root": 0.0}
+    for _ in range(1500):
+        population, c = random_problem(rng)
+        scores = random_scores(rng, population, c)
+        least = least_surrogate(population, loss, c)
+        risk = population.surrogate_risk(scores, loss, c, consistent=True)
+        assert risk >= least * (1 - 1e-12)
+        regret = population.risk(scores, c) - population.bayes_risk(c)
+        for form in closest:
+            # The excess is a difference, so it carries the rounding of the two risks.
+            excess = max(risk - least, 0.0) + 1e-13 * risk
+            bound = multipartite_regret_bound(loss, excess, population.priors, c, form)
+            assert regret <= bound * (1 + 1e-12)
+            if regret > 1e-6:
+                closest[form] = max(closest[form], regret / bound)
+    # The exact form is attained; the root is not far off.
+    assert closest["exact"] == pytest.approx(1.0, abs=1e-6)
+    assert closest["root"] > 0.7
+
+
+def test_multipartite_bound_agrees_with_bruteforce_over_two_atoms():
+    # One posterior: the regret of the reversed order near a tie is known in closed form.
+    population = FinitePopulation([[0.7, 0.2, 0.1], [0.1, 0.2, 0.7]])
+    scores = [1e-12, 0.0]
+    for loss in ("exponential", "logistic"):
+        excess = population.surrogate_risk(scores, loss, "linear", True)
+        excess -= least_surrogate(population, loss, "linear")
+        pairs = population.priors[1:] @ np.cumsum(population.priors)[:-1]
+        u, low = np.array([0.4, 1.6]), np.array([1.6, 0.4])
+        kappa = u.mean() * low.mean() / (2 * pairs)
+        assert population.surrogate_risk([0, 0], "hinge", "linear", True) == pytest.approx(kappa)
+        root = multipartite_regret_bound(loss, excess, population.priors, "linear", "root")
+        assert root == pytest.approx(np.sqrt(2 * kappa * excess), rel=1e-12)
+
+
+def test_multipartite_bound_inverts_its_psi():
+    d = np.array([0.0, 1e-6, 0.1, 0.5, 0.9, 1 - 1e-9])
+    psi = {
+        "exponential": 1 - np.sqrt(1 - d**2),
+        "logistic": (xlogy(1 + d, 1 + d) + xlogy(1 - d, 1 - d)) / 2,
+    }
+    for loss, values in psi.items():
+        # Two classes at constant costs have kappa = 1.
+        np.testing.assert_allclose(
+            multipartite_regret_bound(loss, values, [0.3, 0.7]), d, rtol=1e-4, atol=1e-12
+        )
+        assert multipartite_regret_bound(loss, 5.0, [0.3, 0.7]) == 1.0
+        assert multipartite_regret_bound(loss, 1e-20, [0.3, 0.7]) == pytest.approx(
+            np.sqrt(2e-20), rel=1e-9
+        )
+
+
+def test_multipartite_bound_scales_with_costs():
+    priors, c = [0.2, 0.3, 0.5], costs.linear(3)
+    for form in ("exact", "root"):
+        one = multipartite_regret_bound("logistic", 0.1, priors, c, form)
+        assert multipartite_regret_bound("logistic", 0.3, priors, 3 * c, form) == pytest.approx(
+            3 * one
+        )
+
+
+def test_multipartite_bound_where_nothing_costs():
+    # The two classes that occur cost nothing against each other.
+    c = costs.from_scale([0.0, 0.0, 1.0])
+    assert multipartite_regret_bound("logistic", 0.1, [0.5, 0.5, 0.0], c) == 0.0
+
+
+def test_multipartite_bound_bad_input():
+    with pytest.raises(ValueError, match="loss must be 'exponential' or 'logistic'"):
+        multipartite_regret_bound("squared_hinge", 0.1, [0.5, 0.5])
+    with pytest.raises(CostConditionError):
+        multipartite_regret_bound("logistic", 0.1, [0.25] * 4, "constant")
+    with pytest.raises(ValueError, match="at least two classes a positive probability"):
+        multipartite_regret_bound("logistic", 0.1, [1.0, 0.0])
+    with pytest.raises(ValueError, match="regret must be at least 0"):
+        multipartite_regret_bound("logistic", -0.1, [0.5, 0.5])
+    with pytest.raises(ValueError, match="priors must have at least two"):
+        multipartite_regret_bound("logistic", 0.1, [1.0])
+    with pytest.raises(ValueError, match="form must be one of"):
+        multipartite_regret_bound("logistic", 0.1, [0.5, 0.5], form="tight")
+
+
+def test_unbalanced_margin_bound_has_the_largest_balancing_weight():
+    for p in (0.2, 0.8):
+        bound = bounds.margin_loss_rank_risk_bound("exponential", 0.1, p=p, balanced=False)
+        assert bound == pytest.approx(0.1 / (2 * 0.2))
+    even = bounds.margin_loss_rank_risk_bound("logistic", 0.1, p=0.5, balanced=False)
+    assert even == pytest.approx(bounds.margin_loss_rank_risk_bound("logistic", 0.1))

@@ -110,12 +110,12 @@ def test_consistent_terms_change_nothing_for_two_classes():
 def test_no_cost_between_extremes_is_not_a_scale():
     c = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0.0]])
     assert not costs.satisfies_scale_condition(c)
-    with pytest.raises(CostConditionError, match=r"costs\[0, 2\] must be positive"):
+    with pytest.raises(CostConditionError, match=r"costs\[0, 2\], must be positive"):
         costs.scale_and_weights(c)
 
 
 def test_error_names_the_classes():
-    with pytest.raises(CostConditionError, match="classes 1 and 2 violate it"):
+    with pytest.raises(CostConditionError, match="classes 2 and 3 "):
         costs.scale_and_weights(costs.constant(4))
 
 
@@ -143,3 +143,51 @@ def test_error_names_the_classes():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("make", "K"), [(costs.dcg, 1023), (lambda K: costs.ordinal(K, "oerr"), 512)]
+)
+def test_powers_of_two_are_finite_or_refused(make, K):
+    assert np.isfinite(make(K)).all()
+    with pytest.raises(ValueError, match=f"K must be at most {K}"):
+        make(K + 1)
+
+
+def test_a_class_of_weight_zero_shares_the_position_below_it():
+    c = costs.from_scale([0.0, 0.3, 0.6, 1.0], [1.0, 1.0, 0.0, 2.0])
+    scale, weights = costs.scale_and_weights(c)
+    np.testing.assert_allclose(scale, [0.0, 0.3 / 1.7, 0.3 / 1.7, 1.0], atol=1e-12)
+    assert weights[2] == 0.0
+    np.testing.assert_allclose(costs.from_scale(scale, weights), c, atol=1e-12)
+
+
+def test_the_classes_at_fault_are_numbered_as_in_the_book():
+    c = costs.linear(4)
+    c[1, 2] = 5.0
+    with pytest.raises(
+        CostConditionError, match=r"classes 2 and 3 \(of 1\.\.4\) violate it: c\(1,4\)"
+    ):
+        costs.scale_and_weights(c)
+    c[0, 3] = 0.0
+    with pytest.raises(CostConditionError, match=r"class 1 above class 4, costs\[0, 3\], must be"):
+        costs.scale_and_weights(c)
+
+
+@pytest.mark.parametrize("factor", [2.0**990, 2.0**-990])
+def test_huge_and_tiny_costs_lose_nothing(factor):
+    base = costs.linear(4)
+    scale, weights = costs.scale_and_weights(base * factor)
+    assert costs.satisfies_scale_condition(base * factor)
+    np.testing.assert_allclose(scale, costs.scale_and_weights(base)[0], rtol=1e-14)
+    np.testing.assert_allclose(weights / np.sqrt(factor), costs.scale_and_weights(base)[1])
+    terms = costs.with_consistent_terms(base * factor)
+    np.testing.assert_allclose(terms / factor, costs.with_consistent_terms(base))
+    assert not costs.satisfies_scale_condition(costs.constant(4) * factor)
+
+
+@pytest.mark.parametrize("function", [costs.ovo, costs.consecutive])
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_only_ratios_of_counts_matter(function, factor):
+    counts = np.array([3.0, 2.0, 4.0])
+    np.testing.assert_allclose(function(counts * factor), function(counts), rtol=1e-13)

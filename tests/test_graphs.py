@@ -1,12 +1,16 @@
 """Preference graphs: closed forms, brute force over all orders, invariances, bad input."""
 
+import tracemalloc
 from fractions import Fraction
 from itertools import permutations, product
 
 import numpy as np
 import pytest
 
-from rankbook import graphs
+from rankbook import _linear_order, graphs
+from rankbook._certified_order import integer_weights, proved_order
+from rankbook._linear_order import order_penalty
+from rankbook.exceptions import UncertifiedOrderWarning
 from rankbook.graphs import PreferenceGraph
 
 # The four single-edge graphs of Theorem 12 (nodes 0, 1, 2), with its probabilities as fractions.
@@ -388,3 +392,110 @@ def test_huge_integers_stay_exact():
     big = 10**30
     assert graphs.minimum_edge_loss([[0, big + 1], [big, 0]]) == big
     assert not graphs.is_optimal([1.0, 2.0], [[0, big + 1], [big, 0]])
+
+
+# Large weights, many nodes
+
+
+def test_an_integer_program_tells_penalties_apart_that_a_float_solver_cannot():
+    big = 10**8
+    a = [[0, big, big + 2], [big + 1, 0, big], [0, big + 2, 0]]
+    assert graphs.minimum_edge_loss(a, method="milp") == 200000001
+    halves = np.array(a, dtype=object) * Fraction(1, 2)
+    assert graphs.minimum_edge_loss(halves, method="milp") == Fraction(200000001, 2)
+
+
+@pytest.mark.parametrize("m", [13, 14, 16])
+@pytest.mark.parametrize("power", [31, 40])
+def test_integer_programs_are_exact_for_large_weights(m, power):
+    rng = np.random.default_rng(m + power)
+    for spread in (2**power, 1000):
+        # Weights that differ by less than a billionth are the hard case.
+        a = 2**power - rng.integers(0, spread, (m, m))
+        np.fill_diagonal(a, 0)
+        assert graphs.minimum_edge_loss(a, "milp") == graphs.minimum_edge_loss(a, "subsets")
+
+
+def test_an_order_that_is_not_best_is_improved_or_found_unproved():
+    rng = np.random.default_rng(4)
+    a = rng.integers(0, 2**40, (9, 9))
+    np.fill_diagonal(a, 0)
+    best = graphs.minimum_edge_loss(a, "subsets")
+    for seed in range(5):
+        start = np.random.default_rng(seed).permutation(9)
+        order, proved = proved_order(integer_weights(a), start)
+        assert proved
+        assert order_penalty(order, a) == best
+    assert not proved_order(integer_weights(a), start, limit=0)[1]
+
+
+def test_an_order_without_a_proof_is_said(monkeypatch):
+    monkeypatch.setattr(_linear_order, "proved_order", lambda a, order: (order, False))
+    rng = np.random.default_rng(5)
+    a = rng.integers(0, 3, (21, 21)) + 10**9 * np.eye(21, k=1, dtype=int)
+    a[-1, 0] = 10**9
+    np.fill_diagonal(a, 0)
+    with pytest.warns(UncertifiedOrderWarning, match="21 nodes was found, but not proved"):
+        graphs.optimal_order(a, "milp")
+    # Dynamic programming decides where it can; small units are far above HiGHS's tolerance.
+    small = a[:9, :9].copy()
+    small[8, 0] = 10**9
+    assert graphs.minimum_edge_loss(small, "milp") == graphs.minimum_edge_loss(small, "subsets")
+    graphs.optimal_order(rng.integers(0, 3, (13, 13)) * (1 - np.eye(13, dtype=int)), "milp")
+
+
+def test_the_first_best_order_in_the_order_of_the_nodes_is_taken():
+    # A cycle of three equal edges has three best orders; so has every relabelling of it.
+    for a in ([[0, 1, 0], [0, 0, 1], [1, 0, 0]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]]):
+        best = [
+            order
+            for order in permutations(range(3))
+            if sum(a[i][j] for k, j in enumerate(order) for i in order[k + 1 :]) == 1
+        ]
+        assert graphs.optimal_order(a, "subsets").tolist() == list(min(best))
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        a = rng.integers(0, 2, (5, 5))
+        np.fill_diagonal(a, 0)
+        losses = {
+            order: sum(a[i][j] for k, j in enumerate(order) for i in order[k + 1 :])
+            for order in permutations(range(5))
+        }
+        least = min(losses.values())
+        first = min(order for order, loss in losses.items() if loss == least)
+        assert _linear_order.by_subsets(a).tolist() == list(first)
+
+
+def test_sums_of_large_integers_do_not_overflow():
+    m, weight = 40, 2**53 - 1
+    a = np.full((m, m), weight)
+    np.fill_diagonal(a, 0)
+    assert graphs.edge_loss(np.zeros(m), a, ties="both") == m * (m - 1) * weight
+    ones = np.full((3, 3), 2**53 + 1)
+    np.fill_diagonal(ones, 0)
+    assert graphs.edge_loss([3, 2, 1], ones) == 3 * (2**53 + 1)
+
+
+def test_low_noise_of_a_thousand_nodes_takes_memory_of_their_square():
+    scores = np.linspace(1.0, 0.0, 1000)
+    a = np.maximum(scores[:, None] - scores, 0.0)
+    tracemalloc.start()
+    assert graphs.is_low_noise(a)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 40 * a.nbytes
+    a[0, 999] -= 0.5
+    assert not graphs.is_low_noise(a)
+
+
+@pytest.mark.parametrize("edges", [None, 3, {0: 1}, {("a", "b"): 1}, {(0, 1, 2): 1}])
+def test_edges_that_are_no_mapping_of_pairs_are_named(edges):
+    with pytest.raises(TypeError, match=r"edges must map pairs \(i, j\) to weights, got"):
+        PreferenceGraph.from_edges(3, edges)
+
+
+def test_graphs_that_are_none_are_named():
+    with pytest.raises(ValueError, match=r"weights must be a square matrix, got shape \(\)"):
+        PreferenceGraph(None)
+    with pytest.raises(TypeError, match="graphs must be a sequence of graphs, got None"):
+        graphs.expected_weights(None, [1])

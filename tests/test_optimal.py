@@ -5,7 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit
 
 from rankbook import costs as c
 from rankbook import optimal as o
@@ -130,16 +131,16 @@ def test_c_13_to_zero_is_the_limit_of_theorem_3():
 @pytest.mark.parametrize("matrix", [c.constant(4), c.ovo([3, 1, 4, 1, 5])])
 def test_condition_violated(matrix):
     K = matrix.shape[0]
-    with pytest.raises(CostConditionError, match=r"classes \d and \d violate.*bayes_scores"):
+    with pytest.raises(CostConditionError, match=r"classes \d and \d .*violate.*bayes_scores"):
         o.bayes_score(posteriors(2, K), matrix)
 
 
 def test_condition_error_names_the_pair_and_keeps_labels_after_trimming():
     matrix = np.zeros((6, 6))
     matrix[1:5, 1:5] = c.constant(4)
-    with pytest.raises(CostConditionError, match="classes 2 and 3 violate") as error:
+    with pytest.raises(CostConditionError, match="classes 3 and 4 ") as error:
         o.bayes_score(posteriors(2, 6), matrix)
-    assert "c[1,4] c[2,3] = 1 but c[1,3] c[2,4] - c[1,2] c[3,4] = 0" in str(error.value)
+    assert "c(2,5) c(3,4) = 1, but c(2,4) c(3,5) - c(2,3) c(4,5) = 0" in str(error.value)
 
 
 def test_expected_label_and_gain():
@@ -368,3 +369,33 @@ def test_svor_moves_with_the_thresholds_and_mirrors():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_root_is_found_where_newton_alone_runs_away():
+    # Far thresholds make the slope vanish between them, where a Newton step is enormous.
+    thresholds = [-300.0, 0.0, 300.0]
+    for p in ([0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.1, 0.4], [0.001, 0.499, 0.499, 0.001]):
+        t = o.proportional_odds_score([p], thresholds)[0]
+
+        def slope(t, p=p):
+            p = np.array(p)
+            return ((p[:-1] + p[1:]) * expit(t - np.array(thresholds))).sum() - p[1:].sum()
+
+        assert t == pytest.approx(brentq(slope, -700, 700, xtol=1e-13), abs=1e-8)
+
+
+def test_the_interval_of_a_flat_risk_is_the_whole_of_it():
+    # Slopes that rounding makes not quite zero are zero.
+    lower, upper = o.svor_interval([[1 / 3, 1 / 3, 1 / 3]], [0.0, 10.0], "explicit")
+    assert (lower[0], upper[0]) == (1.0, 9.0)
+    lower, upper = o.svor_interval([[0.7, 0.1, 0.2]], [0.0, 10.0], "implicit")
+    assert (lower[0], upper[0]) == (-1.0, -1.0)
+
+
+def test_the_classes_at_fault_are_numbered_as_in_the_book():
+    c = np.triu(np.ones((5, 5)), 1)
+    c[0] = 0.0  # class 1 costs nothing and is left out
+    with pytest.raises(
+        CostConditionError, match=r"classes 3 and 4 \(of 1\.\.5\) violate it: c\(2,"
+    ):
+        o.bayes_score(np.full((1, 5), 0.2), c)

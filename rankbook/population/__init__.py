@@ -8,7 +8,8 @@ A population risk conditions on two independent draws having different labels,
 equation (5) of Uematsu and Lee (2013), and two draws of one atom tie.
 """
 
-from rankbook.population.finite import BayesOrdering, FinitePopulation
+from rankbook.population._order import BayesOrdering
+from rankbook.population.finite import FinitePopulation
 from rankbook.population.normal import NormalMixture
 
 __all__ = ["BayesOrdering", "FinitePopulation", "NormalMixture"]

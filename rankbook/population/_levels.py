@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 
 def misranked(masses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return how much of each pair of classes is out of order, and how much is tied level by level.
+
+    Sums and products alone: small masses keep their digits, and Fractions stay Fractions.
 
     Parameters
     ----------
@@ -33,7 +37,6 @@ def group_levels(scores: np.ndarray, masses: np.ndarray) -> np.ndarray:
     return np.add.reduceat(masses[order], first, axis=0)
 
 
-def pair_mass(priors: np.ndarray) -> float:
-    """Return P(Y > Y') for two independent draws."""
-    above = priors.sum() - np.cumsum(priors)
-    return float(priors @ above)
+def pair_mass(priors: np.ndarray) -> Any:
+    """Return P(Y > Y') for two independent draws: products alone, so that nothing cancels."""
+    return priors[1:] @ np.cumsum(priors)[:-1]

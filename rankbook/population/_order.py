@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,40 @@ from rankbook.graphs import optimal_order
 
 # Two float penalties closer than this, relative to their sum, cannot be told apart.
 _FLOAT_TIE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class BayesOrdering:
+    """A best ordering of the atoms of a population.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (m,)
+        Levels 0, 1, ... of the atoms; higher is better.
+    order : tuple of int
+        The atoms, best first.
+    risk : float
+        The least risk any scores reach, with ties counting one half.
+    bound : float
+        The sum over pairs of atoms of the cheaper of their two orders. It equals `risk` exactly if
+        the pairwise preferences have no cycle.
+    cycle : tuple of int or None
+        Atoms each strictly preferred to the next, and the last to the first, or None.
+    """
+
+    scores: np.ndarray
+    order: tuple[int, ...]
+    risk: float
+    bound: float
+    cycle: tuple[int, ...] | None
+
+    def __post_init__(self) -> None:
+        self.scores.flags.writeable = False
+
+    @property
+    def is_transitive(self) -> bool:
+        """Whether one ordering respects every strict preference between two atoms."""
+        return self.cycle is None
 
 
 def strict_preference(weights: np.ndarray) -> np.ndarray:

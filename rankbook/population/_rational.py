@@ -15,12 +15,6 @@ def fractions(values: np.ndarray) -> np.ndarray:
     return np.vectorize(Fraction, otypes=[object])(array)
 
 
-def rational_pair_mass(priors: np.ndarray) -> Fraction:
-    """Return P(Y > Y') of rational class probabilities."""
-    total = sum(priors, Fraction(0))
-    return (total * total - sum((p * p for p in priors), Fraction(0))) / 2
-
-
 def rational_joint(posterior: Any, marginal: Any, m: int) -> np.ndarray | None:
     """Return the joint distribution in Fractions if it was given so, else None."""
     p = np.asarray(posterior, dtype=object)

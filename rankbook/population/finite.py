@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from rankbook._cost_scale import require_scale_condition, satisfies_scale_condition
 from rankbook._validation import (
     check_costs,
+    check_flag,
     check_posterior,
     check_probabilities,
     check_rng,
@@ -21,39 +22,8 @@ from rankbook._validation import (
 from rankbook.losses import Loss
 from rankbook.losses import get as get_loss
 from rankbook.population._levels import group_levels, misranked, pair_mass
-from rankbook.population._order import best_order
-from rankbook.population._rational import fractions, rational_joint, rational_pair_mass
-
-
-@dataclass(frozen=True)
-class BayesOrdering:
-    """A best ordering of the atoms of a population.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (m,)
-        Levels 0, 1, ... of the atoms; higher is better.
-    order : tuple of int
-        The atoms, best first.
-    risk : float
-        The least risk any scores reach, with ties counting one half.
-    bound : float
-        The sum over pairs of atoms of the cheaper of their two orders. It equals `risk` exactly if
-        the pairwise preferences have no cycle.
-    cycle : tuple of int or None
-        Atoms each strictly preferred to the next, and the last to the first, or None.
-    """
-
-    scores: np.ndarray
-    order: tuple[int, ...]
-    risk: float
-    bound: float
-    cycle: tuple[int, ...] | None
-
-    @property
-    def is_transitive(self) -> bool:
-        """Whether one ordering respects every strict preference between two atoms."""
-        return self.cycle is None
+from rankbook.population._order import BayesOrdering, best_order
+from rankbook.population._rational import fractions, rational_joint
 
 
 class FinitePopulation:
@@ -63,7 +33,8 @@ class FinitePopulation:
     ----------
     posterior : array-like of shape (m, K)
         P(Y = k | atom u), rows that sum to one. Where all entries are integers or `Fraction`, sums
-        must be exactly one and every comparison between orders is made exactly.
+        must be exactly one, every comparison between orders is made exactly, and a risk is
+        computed in rational arithmetic and rounded once, to the nearest float.
     marginal : array-like of shape (m,), optional
         Probability of each atom; equal by default.
 
@@ -105,8 +76,9 @@ class FinitePopulation:
             self.marginal = check_probabilities(marginal, m, name="marginal")
         self._rational = rational_joint(posterior, marginal, m)
         self._joint = self.marginal[:, None] * self.posterior
-        self.priors = self._joint.sum(axis=0)
-        self._pair_mass = pair_mass(self.priors)
+        masses = self._masses().sum(axis=0)
+        self.priors = masses.astype(float)
+        self._pair_mass = pair_mass(masses)
         if self._pair_mass <= 0:
             raise ValueError("posterior must give at least two classes a positive probability")
 
@@ -114,6 +86,17 @@ class FinitePopulation:
     def is_exact(self) -> bool:
         """Whether posterior and marginal were given in integers and fractions."""
         return self._rational is not None
+
+    def _masses(self) -> np.ndarray:
+        """Return P(atom u, Y = k), in rationals if the population was given so."""
+        return self._joint if self._rational is None else self._rational
+
+    def _costs(self, costs: Any, exact: bool) -> np.ndarray:
+        """Return checked costs; as Fractions, those that were given, where all is exact."""
+        c = check_costs(costs, self.n_classes)
+        if not exact:
+            return c
+        return fractions(c if costs is None or isinstance(costs, str) else np.asarray(costs))
 
     @property
     def n_atoms(self) -> int:
@@ -172,20 +155,19 @@ class FinitePopulation:
         >>> population.pair_weights().round(3).tolist()
         [[0.267, 0.133], [0.4, 0.2]]
         """
-        c = check_costs(costs, self.n_classes)
-        if consistent:
+        if check_flag(consistent, "consistent"):
+            c = check_costs(costs, self.n_classes)
             require_scale_condition(c, "Theorem 4's terms exist only for costs that do.")
+        c = self._costs(costs, exact)
         joint = self._joint
         if exact:
-            joint = fractions(self._joint) if self._rational is None else self._rational
-            c = fractions(c if costs is None or isinstance(costs, str) else np.asarray(costs))
+            joint = fractions(self._masses())
         if consistent:
             upper, lower = joint @ c[0], joint @ c[:, -1]
             weights = np.outer(upper, lower) / c[0, -1]
         else:
             weights = joint @ c.T @ joint.T
-        total = rational_pair_mass(joint.sum(axis=0)) if exact else self._pair_mass
-        return weights / total
+        return weights / pair_mass(joint.sum(axis=0))
 
     def risk(self, scores: Any, costs: Any = None, ties: float = 0.5) -> float:
         """Return the expected cost of a pair with different labels, equation (5).
@@ -211,9 +193,10 @@ class FinitePopulation:
         (0.0, 0.5, 1.0)
         """
         scores = self._scores(scores)
-        c = check_costs(costs, self.n_classes)
-        below, same = misranked(group_levels(scores, self._joint))
-        return float((c * (below + check_ties(ties) * same)).sum() / self._pair_mass)
+        c = self._costs(costs, self.is_exact)
+        tied = Fraction(check_ties(ties)) if self.is_exact else check_ties(ties)
+        below, same = misranked(group_levels(scores, self._masses()))
+        return float((c * (below + tied * same)).sum() / self._pair_mass)
 
     def surrogate_risk(
         self, scores: Any, loss: str | Loss, costs: Any = None, consistent: bool = False
@@ -244,7 +227,8 @@ class FinitePopulation:
         """
         scores = self._scores(scores)
         values = get_loss(loss)(scores[:, None] - scores[None, :])
-        return float((self.pair_weights(costs, consistent) * values).sum())
+        weights = self.pair_weights(costs, consistent, exact=self.is_exact)
+        return float((weights.astype(float) * values).sum())
 
     def bayes_ordering(self, costs: Any = None) -> BayesOrdering:
         """Return a best ordering of the atoms, for any costs.
@@ -309,10 +293,12 @@ class FinitePopulation:
         if self.is_exact or not satisfies_scale_condition(c):
             return self.bayes_ordering(costs).scores
         upper, lower = self.posterior @ c[0], self.posterior @ c[:, -1]
-        total = upper + lower
-        # An atom whose classes all cost nothing may stand anywhere.
-        ratio = np.divide(upper, total, out=np.zeros_like(total), where=total > 0)
-        return np.unique(ratio, return_inverse=True)[1].astype(float)
+        # The smaller over the larger keeps all digits. An atom whose classes all cost nothing may
+        # stand anywhere.
+        larger = np.maximum(upper, lower)
+        ratio = np.divide(np.minimum(upper, lower), larger, out=0 * larger, where=larger > 0)
+        keys = np.column_stack([upper > lower, np.where(upper > lower, -ratio, ratio)])
+        return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(float)
 
     def bayes_risk(self, costs: Any = None) -> float:
         """Return the least risk that any scores reach, with ties counting one half.

@@ -2,6 +2,7 @@
 
 from rankbook.surrogates.consistency import (
     consistency_gap,
+    constrained_minimum,
     find_counterexample,
     is_edge_consistent,
     off_optimal_value,
@@ -17,6 +18,7 @@ __all__ = [
     "Certificate",
     "SurrogateResult",
     "consistency_gap",
+    "constrained_minimum",
     "find_counterexample",
     "is_edge_consistent",
     "minimize_edgewise",

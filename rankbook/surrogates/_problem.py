@@ -1,29 +1,39 @@
 r"""A weighted sum of losses over the edges of a multigraph, and where its infimum lies.
 
-The objective is :math:`W(s) = \sum_e w_e \ell(s_{u_e} - s_{v_e} - m_e)`. A loss that is positive
-and decreasing to zero pulls apart the strong components of the graph of its edges: between them
-every term can vanish, within them a cycle holds the scores together. So W is minimised component by
-component, and its infimum is attained iff the loss reaches zero or no edge joins two components.
+The objective is :math:`W(s) = \sum_e w_e \ell(s_{u_e} - s_{v_e} - m_e)`, over all scores or over
+those that keep one node at least as high as another. A loss that decreases to zero pulls apart the
+strong components of the graph of its edges: between them every term can vanish, within them a cycle
+holds the scores together. So W is minimised component by component, and its infimum is attained iff
+the loss reaches zero or no edge joins two components. A loss that grows at both ends holds together
+whatever an edge joins.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from numbers import Rational
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from rankbook._linear_order import topological_order
-from rankbook.losses import Hinge, Loss, SquaredHinge
+from rankbook._linear_order import ordered_components
+from rankbook.losses import Loss
 
-__all__ = ["EdgeProblem", "rational"]
+__all__ = ["EdgeProblem", "Value", "rational"]
 
-# A float this close to a fraction with a small denominator is taken to mean that fraction.
+# A Fraction where the loss is piecewise linear, else a float.
+Value: TypeAlias = Any
+
+# A float this close (relatively) to a fraction with a small denominator is taken to mean it.
 _NICE_DENOMINATOR = 10**6
 _NICE_ERROR = 1e-14
+
+
+def _nice(exact: Fraction) -> Fraction | None:
+    nice = exact.limit_denominator(_NICE_DENOMINATOR)
+    return nice if abs(nice - exact) <= _NICE_ERROR * abs(exact) else None
 
 
 def rational(value: Any) -> Fraction:
@@ -31,16 +41,34 @@ def rational(value: Any) -> Fraction:
     if isinstance(value, (Rational, np.integer)):
         return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
     exact = Fraction(float(value))
-    nice = exact.limit_denominator(_NICE_DENOMINATOR)
-    return nice if abs(nice - exact) <= _NICE_ERROR * max(abs(exact), 1) else exact
+    nice = _nice(exact)
+    return exact if nice is None else nice
 
 
-@dataclass(frozen=True)
+def rationals(values: list[Any]) -> tuple[Fraction, ...]:
+    """Return the fractions that numbers stand for, by themselves or by their ratios.
+
+    Weights of 3e-15 and 4e-15 are no small fractions, but three to four is: where some number is
+    none, all are read relative to the largest, if that makes small fractions of them all.
+    """
+    read = tuple(rational(v) for v in values)
+    if all(r.denominator <= _NICE_DENOMINATOR for r in read):
+        return read
+    largest = Fraction(max(values))
+    ratios = [_nice(Fraction(v) / largest) for v in values]
+    if any(r is None for r in ratios):
+        return read
+    return tuple(r * largest for r in ratios if r is not None)
+
+
+@dataclass(frozen=True, eq=False)
 class EdgeProblem:
     """Edges tail -> head with weights and margins, over n nodes, and a loss.
 
     Weights and margins are kept as Fractions; the float copies serve the smooth losses. The
-    constant is added to the risk, and does not matter to its minimiser.
+    constant is added to the risk, and does not matter to its minimiser. With ``kept = (j, i)`` the
+    scores must have node j at least as high as node i; in the dual this is one more edge j -> i,
+    the last, which may carry any flow and costs nothing.
     """
 
     n: int
@@ -50,12 +78,17 @@ class EdgeProblem:
     margin: tuple[Fraction, ...]
     loss: Loss
     constant: Fraction = Fraction(0)
+    kept: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.tail, self.head):
+            array.flags.writeable = False
 
     @classmethod
     def from_matrix(cls, a: np.ndarray, margin: np.ndarray, loss: Loss) -> EdgeProblem:
         """Return the problem with an edge for every positive entry."""
         tail, head = np.nonzero(a > 0)
-        weight = tuple(rational(w) for w in a[tail, head])
+        weight = rationals(a[tail, head].tolist())
         margins = tuple(rational(m) for m in margin[tail, head])
         return cls(len(a), tail, head, weight, margins, loss)
 
@@ -69,10 +102,27 @@ class EdgeProblem:
         """The margins as floats."""
         return np.array([float(m) for m in self.margin])
 
+    @cached_property
+    def arcs(self) -> list[tuple[int, int]]:
+        """The ends of every edge, the one that `kept` adds included."""
+        ends = list(zip(self.tail.tolist(), self.head.tolist(), strict=True))
+        return ends if self.kept is None else [*ends, self.kept]
+
     @property
-    def reaches_zero(self) -> bool:
-        """Whether the loss is zero at some finite difference."""
-        return isinstance(self.loss, (Hinge, SquaredHinge))
+    def vanishes(self) -> bool:
+        """Whether the loss is zero from some difference on."""
+        return self.loss.reaches_zero and self.loss.is_non_increasing
+
+    def scaled(self, factor: Fraction) -> EdgeProblem:
+        """Return the problem with every weight, and the constant, multiplied."""
+        weight = tuple(w * factor for w in self.weight)
+        return replace(self, weight=weight, constant=self.constant * factor)
+
+    def unit(self) -> Fraction:
+        """Return the power of two by which the largest weight comes to lie between 1/2 and 2."""
+        largest = max(self.weight, default=Fraction(1))
+        shift = largest.denominator.bit_length() - largest.numerator.bit_length()
+        return Fraction(2) ** shift
 
     def differences(self, scores: np.ndarray) -> np.ndarray:
         """Return the argument of the loss at each edge."""
@@ -85,10 +135,8 @@ class EdgeProblem:
 
     def divergence(self, flow: np.ndarray) -> np.ndarray:
         """Return what leaves each node minus what enters it."""
-        out = np.zeros(self.n, dtype=np.asarray(flow).dtype)
-        np.add.at(out, self.tail, flow)
-        np.subtract.at(out, self.head, flow)
-        return out
+        out = np.bincount(self.tail, flow, self.n)
+        return out - np.bincount(self.head, flow, self.n)
 
     def gradient(self, scores: np.ndarray) -> np.ndarray:
         """Return the gradient of W."""
@@ -97,76 +145,60 @@ class EdgeProblem:
     def hessian(self, scores: np.ndarray) -> np.ndarray:
         """Return the Hessian of W, a weighted graph Laplacian."""
         curvature = self.w * self.loss.second_derivative(self.differences(scores))
-        laplacian = np.zeros((self.n, self.n))
-        np.add.at(laplacian, (self.tail, self.tail), curvature)
-        np.add.at(laplacian, (self.head, self.head), curvature)
-        np.subtract.at(laplacian, (self.tail, self.head), curvature)
-        np.subtract.at(laplacian, (self.head, self.tail), curvature)
-        return laplacian
+        between = np.bincount(self.tail * self.n + self.head, curvature, self.n**2)
+        between = between.reshape(self.n, self.n)
+        between = between + between.T
+        return np.diag(between.sum(axis=1)) - between
 
-    def restrict(self, nodes: np.ndarray) -> tuple[EdgeProblem, np.ndarray]:
+    def restrict(self, nodes: np.ndarray) -> tuple[EdgeProblem, list[int]]:
         """Return the problem on some nodes alone, and the positions of its edges."""
         new = np.full(self.n, -1)
         new[nodes] = np.arange(len(nodes))
-        inside = np.flatnonzero((new[self.tail] >= 0) & (new[self.head] >= 0))
-        weight = tuple(self.weight[e] for e in inside)
-        margin = tuple(self.margin[e] for e in inside)
-        tail, head = new[self.tail[inside]], new[self.head[inside]]
-        return EdgeProblem(len(nodes), tail, head, weight, margin, self.loss), inside
-
-    def merge(self, i: int, j: int) -> EdgeProblem:
-        """Return the problem with s_j = s_i: the two nodes glued, their edges a constant."""
-        new = np.arange(self.n)
-        new[j] = i
-        new = np.unique(new, return_inverse=True)[1]
-        tail, head = new[self.tail], new[self.head]
-        kept = np.flatnonzero(tail != head)
-        constant = self.constant
-        for e in np.flatnonzero(tail == head):
-            constant += self.weight[e] * self._exact_loss(-self.margin[e])
-        return EdgeProblem(
-            self.n - 1,
-            tail[kept],
-            head[kept],
-            tuple(self.weight[e] for e in kept),
-            tuple(self.margin[e] for e in kept),
+        inside = np.flatnonzero((new[self.tail] >= 0) & (new[self.head] >= 0)).tolist()
+        part = EdgeProblem(
+            len(nodes),
+            new[self.tail[inside]],
+            new[self.head[inside]],
+            tuple(self.weight[e] for e in inside),
+            tuple(self.margin[e] for e in inside),
             self.loss,
-            constant,
         )
+        if self.kept is None or min(new[list(self.kept)]) < 0:
+            return part, inside
+        above, below = self.kept
+        part = replace(part, kept=(int(new[above]), int(new[below])))
+        return part, [*inside, len(self.weight)]
 
-    def _exact_loss(self, z: Fraction) -> Fraction:
-        if self.reaches_zero:
-            return max(1 - z, Fraction(0)) ** (1 if isinstance(self.loss, Hinge) else 2)
-        return Fraction(float(self.loss(float(z))))
+    def _joined(self, both_ways: bool) -> np.ndarray:
+        joined = np.zeros((self.n, self.n), dtype=bool)
+        joined[self.tail, self.head] = True
+        if both_ways:
+            joined |= joined.T
+        if self.kept is not None:
+            joined[self.kept] = True
+        return joined
 
     @cached_property
-    def reach(self) -> np.ndarray:
-        """Whether a directed path leads from row to column (True on the diagonal)."""
-        reach = np.eye(self.n, dtype=bool)
-        reach[self.tail, self.head] = True
-        for k in range(self.n):
-            reach |= reach[:, k, None] & reach[None, k, :]
-        return reach
+    def components(self) -> list[np.ndarray]:
+        """The sets of nodes that the loss holds together, each above those that it points to."""
+        return ordered_components(self._joined(both_ways=not self.loss.is_non_increasing))
 
     @cached_property
-    def strong_components(self) -> list[np.ndarray]:
-        """The strong components, each above those that it points to."""
-        mutual = self.reach & self.reach.T
-        first = np.unique(mutual.argmax(axis=1))
-        blocks = [np.flatnonzero(mutual[v]) for v in first]
-        between = self.reach[np.ix_(first, first)].astype(int)
-        np.fill_diagonal(between, 0)
-        return [blocks[c] for c in topological_order(between)]
+    def component(self) -> np.ndarray:
+        """The number of each node's component."""
+        number = np.zeros(self.n, dtype=int)
+        for c, nodes in enumerate(self.components):
+            number[nodes] = c
+        return number
 
     @cached_property
     def weak_components(self) -> list[np.ndarray]:
         """The sets of nodes that edges join, whatever their direction."""
-        joined = self.reach | self.reach.T
-        for k in range(self.n):
-            joined |= joined[:, k, None] & joined[None, k, :]
-        return [np.flatnonzero(joined[v]) for v in np.unique(joined.argmax(axis=1))]
+        joined = self._joined(both_ways=True)
+        return ordered_components(joined | joined.T)
 
     @property
     def attained(self) -> bool:
         """Whether the infimum of W is a minimum."""
-        return self.reaches_zero or len(self.strong_components) == len(self.weak_components)
+        within = self.component[self.tail] == self.component[self.head]
+        return self.vanishes or bool(within.all())

@@ -8,25 +8,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankbook._arrays import as_array
 from rankbook._edge_weights import check_edge_weights
-from rankbook._validation import check_scalar
+from rankbook._validation import check_flag, check_scalar
 from rankbook.graphs import difference_graph, is_dag, is_low_noise
-from rankbook.losses import Hinge, Loss
+from rankbook.losses import Loss
 from rankbook.surrogates._problem import EdgeProblem
-from rankbook.surrogates._solve import newton
+from rankbook.surrogates._solve import polish
 from rankbook.surrogates.minimize import edge_problem, solve
 from rankbook.surrogates.result import SurrogateResult
 
-__all__ = ["consistency_gap", "find_counterexample", "is_edge_consistent", "off_optimal_value"]
+__all__ = [
+    "constrained_minimum",
+    "consistency_gap",
+    "find_counterexample",
+    "is_edge_consistent",
+    "off_optimal_value",
+]
 
 # Scores of smooth losses this close (relative to their range) count as tied.
 _TIE = 1e-9
+# The search for counterexamples is exhaustive: with more nodes it would not end.
+_MOST_NODES = 10
 _MAX_ENUMERATED = 8
+_EPS = float(np.finfo(float).eps)
+
+_Off = tuple[SurrogateResult, tuple[int, int]] | None
 
 
 class OffOptimal(NamedTuple):
@@ -64,27 +77,75 @@ def _forced_pairs(a: np.ndarray) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in np.argwhere(forced)]
 
 
-def _off_optimal(a: np.ndarray, result: SurrogateResult) -> OffOptimal:
-    best = OffOptimal(math.inf, None)
-    tie = _TIE * (1 + np.ptp(result.scores))
-    for i, j in _forced_pairs(a):
-        if result.lowest[i, j] <= (0 if result.certificate.exact else tie):
-            return OffOptimal(result.value, (i, j))
-        # By convexity the best of a half-space that the minimisers avoid lies on its boundary.
-        value = solve(result.problem.merge(i, j)).value
-        if value < best.value:
-            best = OffOptimal(value, (i, j))
-    return best
-
-
-def _surrogate(a: Any, loss: str | Loss, margin: Any, surrogate_weights: Any):
+def _surrogate_problem(
+    a: Any, loss: str | Loss, margin: Any, surrogate_weights: Any
+) -> tuple[np.ndarray, EdgeProblem]:
     a = check_edge_weights(a)
     if surrogate_weights is None:
-        return a, solve(edge_problem(a, loss, margin))
+        return a, edge_problem(a, loss, margin)
     h = check_edge_weights(surrogate_weights, "surrogate_weights")
     if h.shape != a.shape:
         raise ValueError(f"surrogate_weights must have shape {a.shape}, got {h.shape}")
-    return a, solve(edge_problem(h, loss, margin, "surrogate_weights"))
+    return a, edge_problem(h, loss, margin, "surrogate_weights")
+
+
+def constrained_minimum(
+    a: Any, loss: str | Loss, pair: tuple[int, int], margin: Any = None
+) -> SurrogateResult:
+    r"""Minimise an edgewise surrogate over the scores that do not put i above j.
+
+    .. math:: \min \{W(s) : s_i \le s_j\}
+
+    The constraint is part of the program that is solved and of the proof: in the dual it is one
+    more edge :math:`j \to i`, which may carry any flow at no cost.
+
+    Parameters
+    ----------
+    a : array-like of shape (m, m) or PreferenceGraph
+        Weights of the surrogate, as in `minimize_edgewise`.
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
+        The surrogate.
+    pair : tuple of two int
+        The nodes (i, j).
+    margin : float or array-like of shape (m, m), optional
+        Margins, as in `minimize_edgewise`.
+
+    Returns
+    -------
+    SurrogateResult
+        The minimiser, with its certificate, which `verify` checks.
+
+    See Also
+    --------
+    off_optimal_value : the least of these values over the pairs that an optimal order keeps.
+
+    Examples
+    --------
+    The free minimiser has node 0 above node 1; without that, a tie is best.
+
+    >>> constrained_minimum([[0, 3], [1, 0]], "hinge", (0, 1)).value
+    4.0
+    >>> constrained_minimum([[0, 3], [1, 0]], "hinge", (1, 0)).value
+    2.0
+    """
+    problem = edge_problem(a, loss, margin)
+    nodes = as_array(pair, "pair")
+    if nodes.shape != (2,) or nodes.dtype.kind not in "iu":
+        raise TypeError(f"pair must be two nodes, got {pair!r}")
+    i, j = (check_scalar(int(v), "pair", low=0, high=problem.n - 1, integer=True) for v in nodes)
+    if i == j:
+        raise ValueError(f"pair must be two different nodes, got {(i, j)}")
+    return solve(replace(problem, kept=(j, i)))
+
+
+def _off_optimal(a: np.ndarray, problem: EdgeProblem, name: str) -> _Off:
+    """Return the least result over the half-spaces that make up the complement of A(p)."""
+    best = None
+    for i, j in _forced_pairs(a):
+        result = solve(replace(problem, kept=(j, i)), name)
+        if best is None or result.value < best[0].value:
+            best = (result, (i, j))
+    return best
 
 
 def off_optimal_value(
@@ -93,8 +154,9 @@ def off_optimal_value(
     r"""Return the infimum of the surrogate risk outside A(p), and the pair that is lost there.
 
     The complement of A(p) is the union of the half-spaces :math:`s_i \le s_j` (or <, with the same
-    infimum) over the pairs that every optimal order puts i above j. In each, either a minimiser of
-    the whole problem lies there, or the best lies on the boundary, where i and j are one node.
+    infimum) over the pairs that every optimal order puts i above j. The constrained problem is
+    solved in each of them, as `constrained_minimum` does, whether or not the minimiser over all
+    scores lies there.
 
     Parameters
     ----------
@@ -112,8 +174,9 @@ def off_optimal_value(
     >>> value, pair
     (4.0, (0, 1))
     """
-    a, result = _surrogate(a, loss, margin, surrogate_weights)
-    return _off_optimal(a, result)
+    a, problem = _surrogate_problem(a, loss, margin, surrogate_weights)
+    off = _off_optimal(a, problem, "a" if surrogate_weights is None else "surrogate_weights")
+    return OffOptimal(math.inf, None) if off is None else OffOptimal(off[0].value, off[1])
 
 
 def consistency_gap(
@@ -124,13 +187,14 @@ def consistency_gap(
     .. math:: \inf_{s \notin A(p)} W(s) - \inf_s W(s)
 
     Zero means that the surrogate is not edge-consistent (Definition 2): scores outside A(p) come as
-    close to its infimum as any.
+    close to its infimum as any. The two infima are solved for, and proved, apart; a difference
+    that their certificates leave open (none for the hinge loss, rounding for smooth ones) is zero.
 
     Parameters
     ----------
     a : array-like of shape (m, m) or PreferenceGraph
         Expected penalties, which define A(p).
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
         The surrogate.
     margin : float or array-like of shape (m, m), optional
         Margins, as in `minimize_edgewise`.
@@ -156,8 +220,15 @@ def consistency_gap(
     >>> consistency_gap([[0, 1, 5], [0, 0, 2], [2, 0, 0]], "exponential")
     0.0
     """
-    a, result = _surrogate(a, loss, margin, surrogate_weights)
-    return max(_off_optimal(a, result).value - result.value, 0.0)
+    a, problem = _surrogate_problem(a, loss, margin, surrogate_weights)
+    name = "a" if surrogate_weights is None else "surrogate_weights"
+    off = _off_optimal(a, problem, name)
+    if off is None:
+        return math.inf
+    high, low = off[0].certificate, solve(problem, name).certificate
+    gap = high.upper - low.upper
+    rounding = 0 if low.exact else 8 * _EPS * abs(low.upper)
+    return float(gap) if gap > max(abs(high.gap), abs(low.gap)) + rounding else 0.0
 
 
 def is_edge_consistent(
@@ -228,19 +299,19 @@ def _suspect(a: np.ndarray, problem: EdgeProblem, strict: bool) -> bool:
     minimisers of the hinge loss are the convex hull of some integer scores: neighbours in a
     spanning tree of edges at the kink differ by one.
     """
-    for nodes in problem.strong_components:
+    for nodes in problem.components:
         part, _ = problem.restrict(nodes)
         inner = a[np.ix_(nodes, nodes)]
         wanted = np.argwhere(inner > inner.T)
         if not len(wanted):
             continue
-        if isinstance(problem.loss, Hinge):
+        if problem.loss.is_piecewise_linear:
             grid = _integer_scores(part.n)
             z = grid[:, part.tail] - grid[:, part.head]
             risk = np.maximum(1 - z, 0) @ part.w.astype(int)
             best = grid[risk == risk.min()]
         else:
-            best = newton(part, np.zeros(part.n))[None, :]
+            best = polish(part, np.zeros(part.n))[None, :]
         for i, j in wanted:
             difference = best[:, i] - best[:, j]
             if difference.max() < 1e-6 if strict else difference.min() < 1e-6:
@@ -263,10 +334,10 @@ def find_counterexample(
 
     Parameters
     ----------
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
         The surrogate.
     nodes : int, default 3
-        The number of nodes.
+        The number of nodes, at most 10.
     low_noise : bool, default True
         Whether the weights must be low-noise (Definition 8).
     strict : bool, default False
@@ -286,7 +357,8 @@ def find_counterexample(
     >>> find_counterexample("hinge").tolist()
     [[0, 1, 3], [0, 0, 1], [1, 0, 0]]
     """
-    nodes = check_scalar(nodes, "nodes", low=2, integer=True)
+    nodes = check_scalar(nodes, "nodes", low=2, high=_MOST_NODES, integer=True)
+    low_noise, strict = check_flag(low_noise, "low_noise"), check_flag(strict, "strict")
     max_total = check_scalar(max_total, "max_total", low=1, integer=True)
     for total in range(1, max_total + 1):
         for a in _matrices(nodes, total):

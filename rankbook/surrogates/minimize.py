@@ -6,6 +6,7 @@ a graph (Duchi, Mackey and Jordan, 2010, (9) and (13)) as for a finite populatio
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,17 +14,19 @@ from typing import Any
 import numpy as np
 
 from rankbook import losses
+from rankbook._arrays import as_array
 from rankbook._edge_weights import check_edge_weights
 from rankbook._validation import check_scalar, check_square
-from rankbook.losses import Hinge, Loss
-from rankbook.surrogates._problem import EdgeProblem, rational
+from rankbook.losses import Loss
+from rankbook.population import FinitePopulation
+from rankbook.surrogates._problem import EdgeProblem, Value, rational
 from rankbook.surrogates._solve import ComponentSolution, solve_component
 from rankbook.surrogates.result import Certificate, SurrogateResult
 
 __all__ = ["minimize_edgewise", "minimize_pairwise", "value_regularized_scores"]
 
 # Components that infinity should part are put so far apart that exp(-distance) is below rounding.
-_FAR = 40
+_FAR = 41
 # Beyond this share of its weight an edge of the squared hinge counts as active.
 _ACTIVE = 1e-9
 
@@ -32,7 +35,7 @@ def check_margin(margin: Any, n: int) -> np.ndarray:
     """Return margins as an (n, n) matrix, exact where they come exact."""
     if margin is None:
         return np.zeros((n, n), dtype=int)
-    if np.ndim(margin) == 0:
+    if as_array(margin, "margin").ndim == 0:
         check_scalar(margin, "margin")
         return np.full((n, n), margin, dtype=object if isinstance(margin, Fraction) else None)
     if check_square(margin, "margin", nonnegative=False).shape != (n, n):
@@ -40,17 +43,15 @@ def check_margin(margin: Any, n: int) -> np.ndarray:
     return np.asarray(margin)
 
 
-def _place(problem: EdgeProblem, solutions: list[ComponentSolution]) -> list:
+def _place(problem: EdgeProblem, solutions: list[ComponentSolution]) -> list[Any]:
     """Return scores with every component above those that it points to, in each weak component."""
-    gap = 1 + max(problem.margin, default=Fraction(0))
-    gap = max(gap, Fraction(0)) + (0 if problem.reaches_zero else _FAR)
-    scores: list = [Fraction(0)] * problem.n
+    reach = _FAR if not problem.vanishes else max(m for _, m, _ in problem.loss.hinge_parts)
+    gap = max(rational(reach) + max(problem.margin, default=Fraction(0)), Fraction(0))
+    scores: list[Any] = [Fraction(0)] * problem.n
     for weak in problem.weak_components:
         ceiling = None
-        members = set(weak.tolist())
-        for nodes, solution in zip(problem.strong_components, solutions, strict=True):
-            if nodes[0] not in members:
-                continue
+        for c in np.unique(problem.component[weak]):
+            nodes, solution = problem.components[c], solutions[c]
             shift = 0 if ceiling is None else ceiling - max(solution.scores)
             for v, s in zip(nodes, solution.scores, strict=True):
                 scores[v] = s + shift
@@ -61,34 +62,45 @@ def _place(problem: EdgeProblem, solutions: list[ComponentSolution]) -> list:
     return scores
 
 
-def _lowest(problem: EdgeProblem, scores: list, flow: list[Fraction]) -> np.ndarray:
-    """Return the least difference s_i - s_j over all minimisers, for every pair.
-
-    The minimisers are the scores that meet a system of difference constraints, one or two for each
-    edge, by complementary slackness with any optimal flow; longest paths close the system.
-    """
-    exact = isinstance(problem.loss, Hinge)
-    low = np.full((problem.n, problem.n), -np.inf, dtype=object if exact else float)
-    np.fill_diagonal(low, Fraction(0) if exact else 0.0)
-
-    def at_least(i: int, j: int, bound) -> None:
-        low[i, j] = max(low[i, j], bound)
-
-    together = problem.reach & problem.reach.T
-    for e, (u, v) in enumerate(zip(problem.tail.tolist(), problem.head.tolist(), strict=True)):
-        kink = 1 + problem.margin[e]
+def _bounds(
+    problem: EdgeProblem, scores: list[Any], flow: list[Fraction]
+) -> Iterator[tuple[int, int, Any]]:
+    """Yield (i, j, bound) with s_i - s_j >= bound at every minimiser: complementary slackness."""
+    exact = problem.loss.is_piecewise_linear
+    zero_from = max((rational(m) for _, m, _ in problem.loss.hinge_parts), default=Fraction(1))
+    for e, (u, v) in enumerate(problem.arcs):
+        if e == len(problem.weight):
+            yield u, v, Fraction(0) if exact else 0.0
+            if flow[e] > (0 if exact else _ACTIVE * max(problem.weight, default=0)):
+                yield v, u, Fraction(0) if exact else 0.0
+            continue
+        kink = zero_from + problem.margin[e]
         if exact:
             if flow[e] < problem.weight[e]:
-                at_least(u, v, kink)
+                yield u, v, kink
             if flow[e] > 0:
-                at_least(v, u, -kink)
-        elif problem.reaches_zero and flow[e] <= _ACTIVE * problem.weight[e]:
-            at_least(u, v, float(kink))
-        elif together[u, v]:
-            at_least(u, v, scores[u] - scores[v])
-            at_least(v, u, scores[v] - scores[u])
+                yield v, u, -kink
+        elif problem.vanishes and flow[e] <= _ACTIVE * problem.weight[e]:
+            yield u, v, float(kink)
+        elif problem.component[u] == problem.component[v]:
+            yield u, v, scores[u] - scores[v]
+            yield v, u, scores[v] - scores[u]
         else:
-            at_least(u, v, np.inf)
+            yield u, v, np.inf
+
+
+def _lowest(problem: EdgeProblem, scores: list[Any], flow: list[Fraction]) -> np.ndarray:
+    """Return the least difference s_i - s_j over all minimisers, for every pair.
+
+    The minimisers are the scores that meet a system of difference constraints, by complementary
+    slackness with any optimal flow; longest paths close the system. (They are Fractions, or pass
+    through infinite edges: `scipy.sparse.csgraph` takes neither.)
+    """
+    exact = problem.loss.is_piecewise_linear
+    low = np.full((problem.n, problem.n), -np.inf, dtype=object if exact else float)
+    np.fill_diagonal(low, Fraction(0) if exact else 0.0)
+    for i, j, bound in _bounds(problem, scores, flow):
+        low[i, j] = max(low[i, j], bound)
     for k in range(problem.n):
         with np.errstate(invalid="ignore"):
             through = low[:, k, None] + low[None, k, :]
@@ -99,54 +111,88 @@ def _lowest(problem: EdgeProblem, scores: list, flow: list[Fraction]) -> np.ndar
     return low
 
 
-def solve(problem: EdgeProblem) -> SurrogateResult:
-    """Minimise W by strong components, each with its proof."""
-    solutions, flow, stationarity = [], [Fraction(0)] * len(problem.weight), 0.0
-    for nodes in problem.strong_components:
+def _is_unique(problem: EdgeProblem, scores: np.ndarray, lowest: np.ndarray) -> bool:
+    if not problem.attained or not np.isfinite(lowest.astype(float)).all():
+        return False
+    tol = 1e-9 * (1 + np.ptp(scores)) if not problem.loss.is_piecewise_linear else 0
+    return bool((lowest + lowest.T >= -tol).all())
+
+
+def solve(problem: EdgeProblem, name: str = "a") -> SurrogateResult:
+    """Minimise W by components, each with its proof."""
+    solutions, flow, stationarity = [], [Fraction(0)] * len(problem.arcs), 0.0
+    for nodes in problem.components:
         part, edges = problem.restrict(nodes)
         solution = solve_component(part)
         solutions.append(solution)
         for e, f in zip(edges, solution.flow, strict=True):
             flow[e] = f
-        if part.n > 1 and not isinstance(problem.loss, Hinge):
-            residual = np.abs(part.gradient(np.array(solution.scores, dtype=float))).max()
-            stationarity = max(stationarity, float(residual / part.w.sum()))
-    upper = sum(s.value for s in solutions)
+        if not problem.loss.is_piecewise_linear:
+            stationarity = max(stationarity, _stationarity(part, solution))
+    upper = sum((s.value for s in solutions), Fraction(0))
+    lower = sum((s.bound for s in solutions), Fraction(0))
+    exact = problem.loss.is_piecewise_linear
     placed = _place(problem, solutions)
-    exact = isinstance(problem.loss, Hinge)
     scores = np.array([float(s) for s in placed])
     lowest = _lowest(problem, placed, flow)
-    unique = problem.attained and bool(np.isfinite(lowest.astype(float)).all())
-    if unique:
-        tol = 0 if exact else 1e-9 * (1 + np.ptp(scores))
-        unique = bool((lowest + lowest.T >= -tol).all())
     return SurrogateResult(
         scores=scores,
-        value=float(upper + problem.constant),
+        value=_finite(upper + problem.constant, name),
         # Rounded, so that the last bits of tied scores do not decide the order.
         order=np.argsort(-np.round(scores / (1.0 + np.ptp(scores)), 10), kind="stable"),
         attained=problem.attained,
-        unique=unique,
-        certificate=Certificate(
-            tuple(flow), sum(s.bound for s in solutions), upper, stationarity, exact
-        ),
+        unique=_is_unique(problem, scores, lowest),
+        certificate=Certificate(tuple(flow), lower, upper, stationarity, exact),
         exact_scores=tuple(placed) if exact else None,
         lowest=lowest,
         problem=problem,
     )
 
 
-def _known(loss: str | Loss) -> Loss:
+def _stationarity(part: EdgeProblem, solution: ComponentSolution) -> float:
+    """Return the largest entry of the Lagrangian's gradient, over the total weight."""
+    if part.n == 1:
+        return 0.0
+    unit = part.unit()
+    part = part.scaled(unit)
+    residual = part.gradient(np.array(solution.scores, dtype=float))
+    if part.kept is not None:
+        multiplier = float(solution.flow[-1] * unit)
+        residual[list(part.kept)] += [-multiplier, multiplier]
+    return float(np.abs(residual).max() / part.w.sum())
+
+
+def _finite(value: Value, name: str) -> float:
+    if abs(value) > Fraction(np.finfo(float).max):
+        raise ValueError(f"{name} holds weights so large that the least risk is no finite number")
+    return float(value)
+
+
+def _accepted(loss: str | Loss) -> Loss:
+    """Return the loss if what is proved here holds for it.
+
+    The exact proofs are the hinge's; those of other losses want strict convexity up to the point
+    from which they vanish, if there is one, and that point.
+    """
     loss = losses.get(loss)
-    if type(loss) not in (losses.Exponential, losses.Logistic, losses.Hinge, losses.SquaredHinge):
-        raise TypeError(f"loss must be one of the four of rankbook.losses, got {loss!r}")
+    parts = loss.hinge_parts
+    vanishes = loss.reaches_zero and loss.is_non_increasing
+    if loss.is_piecewise_linear:
+        known = parts == ((1.0, 1.0, 1),)
+    else:
+        known = len(parts) == 1 if vanishes else loss.is_smooth
+    if not known:
+        raise TypeError(
+            "loss must be the hinge, or smooth and strictly convex until it vanishes (one of its "
+            f"hinge_parts), got {loss!r}"
+        )
     return loss
 
 
 def edge_problem(a: Any, loss: str | Loss, margin: Any = None, name: str = "a") -> EdgeProblem:
     """Return the checked problem of an edgewise surrogate."""
     a = check_edge_weights(a, name)
-    return EdgeProblem.from_matrix(a, check_margin(margin, len(a)), _known(loss))
+    return EdgeProblem.from_matrix(a, check_margin(margin, len(a)), _accepted(loss))
 
 
 def minimize_edgewise(a: Any, loss: str | Loss, margin: Any = None) -> SurrogateResult:
@@ -162,7 +208,7 @@ def minimize_edgewise(a: Any, loss: str | Loss, margin: Any = None) -> Surrogate
     ----------
     a : array-like of shape (m, m) or PreferenceGraph
         Weights; ``a[i, j]`` is that of the edge i -> j.
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
         The surrogate.
     margin : float or array-like of shape (m, m), optional
         The margins m of (13) in Duchi et al.; zero if not given.
@@ -210,7 +256,7 @@ def minimize_pairwise(
     ----------
     population : FinitePopulation
         A known distribution of atoms and labels.
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
         The surrogate.
     costs : None, str or array-like of shape (K, K)
         The costs of misranked pairs.
@@ -229,14 +275,16 @@ def minimize_pairwise(
     >>> minimize_pairwise(population, "exponential").order.tolist()
     [1, 0]
     """
-    loss = _known(loss)
+    loss = _accepted(loss)
+    if not isinstance(population, FinitePopulation):
+        raise TypeError(f"population must be a FinitePopulation, got {type(population).__name__}")
     weights = population.pair_weights(costs, consistent, exact=population.is_exact)
     # Two draws of one atom are tied whatever the scores: a constant.
     own = sum((rational(w) for w in np.diagonal(weights)), Fraction(0))
     weights = weights.copy()
     np.fill_diagonal(weights, 0)
     problem = EdgeProblem.from_matrix(weights, check_margin(None, len(weights)), loss)
-    return solve(replace(problem, constant=own * rational(loss(0.0))))
+    return solve(replace(problem, constant=own * loss.rational(Fraction(0))), "population")
 
 
 def value_regularized_scores(a: Any, nu: float = 1.0) -> np.ndarray:
@@ -265,4 +313,8 @@ def value_regularized_scores(a: Any, nu: float = 1.0) -> np.ndarray:
     a = check_edge_weights(a)
     nu = check_scalar(nu, "nu", low=0.0, strict_low=True)
     net = (a - a.T).sum(axis=1)
-    return np.asarray(net, dtype=float) / (2.0 * nu)
+    with np.errstate(over="ignore"):
+        scores = np.asarray(net, dtype=float) / (2.0 * nu)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"nu must be large enough for finite scores, got {nu}")
+    return scores

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._validation import check_scalar
 from rankbook.exceptions import CertificateError
-from rankbook.losses import Hinge
 from rankbook.surrogates._flows import dual_bound, is_circulation
-from rankbook.surrogates._problem import EdgeProblem
+from rankbook.surrogates._problem import EdgeProblem, Value
 from rankbook.surrogates._solve import hinge_value
 
 __all__ = ["Certificate", "SurrogateResult", "verify"]
@@ -24,7 +24,8 @@ class Certificate:
     Attributes
     ----------
     flow : tuple of Fraction
-        A circulation over the edges of the problem, exact in rational arithmetic.
+        A circulation over the edges of the problem, exact in rational arithmetic; a kept order
+        adds an edge of its own, the last.
     lower : Fraction or float
         The bound below every value that it gives.
     upper : Fraction or float
@@ -36,18 +37,18 @@ class Certificate:
     """
 
     flow: tuple[Fraction, ...] = field(repr=False)
-    lower: Fraction | float
-    upper: Fraction | float
+    lower: Value
+    upper: Value
     stationarity: float
     exact: bool
 
     @property
-    def gap(self) -> Fraction | float:
+    def gap(self) -> Value:
         """Upper minus lower bound: zero, or what rounding leaves."""
         return self.upper - self.lower
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SurrogateResult:
     """The minimiser of a surrogate risk.
 
@@ -85,6 +86,10 @@ class SurrogateResult:
     lowest: np.ndarray = field(repr=False)
     problem: EdgeProblem = field(repr=False)
 
+    def __post_init__(self) -> None:
+        for array in (self.scores, self.order, self.lowest):
+            array.flags.writeable = False
+
     def difference_range(self, i: int, j: int) -> tuple[Any, Any]:
         """Return the infimum and supremum of ``s_i - s_j`` over all minimisers."""
         return self.lowest[i, j], -self.lowest[j, i]
@@ -96,16 +101,31 @@ class SurrogateResult:
         return matrix
 
 
-def _inner_value(problem: EdgeProblem, result: SurrogateResult):
+def _inner_value(problem: EdgeProblem, result: SurrogateResult) -> Value:
     """Return W without the edges between components if those vanish only in the limit."""
+    if result.exact_scores is not None:
+        return hinge_value(problem, result.exact_scores)
     if result.attained:
-        if isinstance(problem.loss, Hinge):
-            return hinge_value(problem, list(result.exact_scores))
         return problem.value(result.scores)
     total = 0.0
-    for nodes in problem.strong_components:
+    for nodes in problem.components:
         total += problem.restrict(nodes)[0].value(result.scores[nodes])
     return total
+
+
+def _check_scores(result: SurrogateResult) -> None:
+    """Raise unless the scores are those that were certified, and keep the order that they must."""
+    spread = 1 + np.abs(result.scores).max()
+    if result.problem.loss.is_piecewise_linear:
+        if result.exact_scores is None:
+            raise CertificateError("the hinge loss is certified by exact scores, got none")
+        as_floats = np.array([float(s) for s in result.exact_scores])
+        if np.abs(as_floats - result.scores).max() > 1e-9 * spread:
+            raise CertificateError("the scores differ from the exact scores that were certified")
+    if result.problem.kept is not None:
+        above, below = result.problem.kept
+        if result.scores[below] - result.scores[above] > 1e-9 * spread:
+            raise CertificateError(f"the scores put node {below} above node {above}")
 
 
 def verify(result: SurrogateResult, tol: float = 1e-8) -> None:
@@ -114,7 +134,7 @@ def verify(result: SurrogateResult, tol: float = 1e-8) -> None:
     Parameters
     ----------
     result : SurrogateResult
-        A result of `minimize_edgewise` or `minimize_pairwise`.
+        A result of `minimize_edgewise`, `minimize_pairwise` or `constrained_minimum`.
     tol : float, default 1e-8
         Relative tolerance of the gap for smooth losses; the hinge loss is checked exactly (for
         float weights, to 1e-12).
@@ -129,19 +149,23 @@ def verify(result: SurrogateResult, tol: float = 1e-8) -> None:
     >>> from rankbook.surrogates import minimize_edgewise
     >>> verify(minimize_edgewise([[0, 2], [1, 0]], "logistic"))
     """
-    problem, flow = result.problem, list(result.certificate.flow)
-    if len(flow) != len(problem.weight) or not is_circulation(problem, flow):
+    if not isinstance(result, SurrogateResult):
+        raise TypeError(f"result must be a SurrogateResult, got {result!r}")
+    allowed: Value = check_scalar(tol, "tol", low=0.0)
+    unit = result.problem.unit()
+    problem = result.problem.scaled(unit)
+    flow = [f * unit for f in result.certificate.flow]
+    if len(flow) != len(problem.arcs) or not is_circulation(problem, flow):
         raise CertificateError("the certificate's flow is not a circulation over the edges")
+    _check_scores(result)
     lower, upper = dual_bound(problem, flow), _inner_value(problem, result)
-    if isinstance(problem.loss, Hinge):
-        as_floats = np.array([float(s) for s in result.exact_scores])
-        if np.abs(as_floats - result.scores).max() > 1e-9 * (1 + np.abs(as_floats).max()):
-            raise CertificateError("the scores differ from the exact scores that were certified")
-        tol = Fraction(1, 10**12)
-    if upper - lower > tol * max(abs(upper), abs(lower)):
+    if problem.loss.is_piecewise_linear:
+        allowed = Fraction(1, 10**12)
+    if not upper - lower <= allowed * abs(upper):
         raise CertificateError(
-            f"the scores have the risk {float(upper):.10g}, the dual bound is {float(lower):.10g}"
+            f"the scores have the risk {float(upper / unit):.10g}, "
+            f"the dual bound is {float(lower / unit):.10g}"
         )
-    value = float(upper + problem.constant)
-    if abs(result.value - value) > tol * abs(value):
-        raise CertificateError(f"the value is {value:.10g}, not {result.value:.10g}")
+    value = Fraction(upper) + problem.constant
+    if abs(Fraction(result.value) * unit - value) > allowed * abs(value):
+        raise CertificateError(f"the value is {float(value / unit):.10g}, not {result.value:.10g}")

@@ -300,9 +300,9 @@ def test_bad_input():
         population.risk([1.0, 2.0], ties=2)
     with pytest.raises(ValueError, match="loss must be one of"):
         population.surrogate_risk([1.0, 2.0], "zero")
-    with pytest.raises(CostConditionError, match=r"costs\[0, 2\] must be positive"):
+    with pytest.raises(CostConditionError, match=r"costs\[0, 2\], must be positive"):
         population.pair_weights([[0, 1, 0], [0, 0, 1], [0, 0, 0]], consistent=True)
-    with pytest.raises(CostConditionError, match="classes 1 and 2"):
+    with pytest.raises(CostConditionError, match="classes 2 and 3 "):
         FinitePopulation(CYCLE).surrogate_risk(np.zeros(3), "hinge", consistent=True)
     with pytest.raises(TypeError, match="n must be an integer"):
         population.sample(2.5)
@@ -314,3 +314,74 @@ def test_repr_and_sizes():
     population = FinitePopulation(CYCLE)
     assert repr(population) == "FinitePopulation(3 atoms, 4 classes)"
     assert (population.n_atoms, population.n_classes) == (3, 4)
+
+
+# Small probabilities
+
+
+@pytest.mark.parametrize("e", [1e-12, 1e-16, 1e-20, 1e-300])
+def test_small_posteriors_do_not_cancel(e):
+    # Of the pairs, the higher comes from the atom with 3 e three times in four; half of them tie.
+    population = FinitePopulation([[1 - e, e], [1 - 3 * e, 3 * e]])
+    assert population.risk([0, 1]) == pytest.approx(0.375, rel=1e-11)
+    assert population.risk([1, 0]) == pytest.approx(0.625, rel=1e-11)
+    assert population.bayes_risk() == population.risk([0, 1])
+    assert population.pair_weights().sum() == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("digits", [12, 20, 400])
+def test_small_fractions_are_exact_and_rounded_once(digits):
+    e = Fraction(1, 10**digits)
+    population = FinitePopulation([[1 - e, e], [1 - 3 * e, 3 * e]])
+    p = [1 - e, 1 - 3 * e]
+    pairs = (p[0] + p[1]) * 4 * e
+    exact = (p[0] * e / 2 + p[1] * 3 * e / 2 + p[1] * e) / pairs
+    assert population.risk([0, 1]) == float(exact)
+    assert population.risk([0, 1], ties=0.0) == float(p[1] * e / pairs)
+    assert population.bayes_risk() == float(exact)
+
+
+def test_atoms_that_are_nearly_certain_are_told_apart():
+    population = FinitePopulation([[1e-17, 1.0], [1e-20, 1.0]])
+    assert population.bayes_scores().tolist() == [0.0, 1.0]
+    # Both draws are of one atom half of the time.
+    assert population.bayes_risk() == pytest.approx((0.5 * 1e-17 + 0.5 * 1e-20 + 1e-20) / 2.002e-17)
+    mirrored = FinitePopulation([[1.0, 1e-17], [1.0, 1e-20]])
+    assert mirrored.bayes_scores().tolist() == [1.0, 0.0]
+
+
+def test_exact_costs_are_used_as_given():
+    third = Fraction(1, 3)
+    population = FinitePopulation([[third, third, third], [0, 0, 1]])
+    c = np.array([[0, third, 1], [0, 0, 2 * third], [0, 0, 0]], dtype=object)
+    upper = sum(c[j, i] for j in range(3) for i in range(j + 1, 3)) * third**2 / 2
+    pairs = Fraction(1, 6) ** 2 + 2 * Fraction(1, 6) * Fraction(2, 3)
+    expected = upper / 4 / pairs
+    assert population.risk([0, 1], c) == float(expected)
+
+
+def test_an_ordering_cannot_be_changed_by_mistake():
+    ordering = FinitePopulation([[0.2, 0.8], [0.6, 0.4]]).bayes_ordering()
+    with pytest.raises(ValueError, match="read-only"):
+        ordering.scores[0] = 5.0
+
+
+def test_the_bound_of_a_circle_counts_every_pair_once():
+    dice = np.array([[0, 3, 0, 1], [2, 0, 0, 2], [1, 0, 3, 0]]) * Fraction(1, 4)
+    population = FinitePopulation(dice)
+    ordering = population.bayes_ordering()
+    W = population.pair_weights()
+    pairs = sum(min(W[u, v], W[v, u]) for u in range(3) for v in range(u + 1, 3))
+    assert ordering.bound == pytest.approx(pairs + np.trace(W) / 2, rel=1e-12)
+    assert ordering.bound < ordering.risk
+    acyclic = FinitePopulation([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5]]).bayes_ordering()
+    assert acyclic.bound == pytest.approx(acyclic.risk, rel=1e-12)
+
+
+def test_penalties_that_differ_by_rounding_alone_are_ties():
+    # Two atoms alike up to the last bits; a difference of 1e-9 is a preference.
+    p = np.array([0.1, 0.2, 0.3, 0.4])
+    twin = p * (1 + np.array([1, -1, 1, -1]) * 1e-16)
+    assert FinitePopulation([p, twin]).bayes_ordering().scores.tolist() == [0.0, 0.0]
+    other = p + 1e-9 * np.array([-1, 0, 0, 1])
+    assert FinitePopulation([p, other]).bayes_ordering().scores.tolist() == [0.0, 1.0]

@@ -169,3 +169,59 @@ def test_bad_input():
         mixture.posterior(np.zeros((3, 2)))
     with pytest.raises(ValueError, match="costs must have shape"):
         mixture.bayes_risk(np.zeros((3, 3)))
+
+
+def test_posteriors_are_right_however_far():
+    x = [1e160, -1e160, 1e308, -1e308]
+    np.testing.assert_array_equal(NormalMixture([-1, 1]).posterior(x)[:, 1], [1, 0, 1, 0])
+    np.testing.assert_array_equal(NormalMixture([-1, 1], [1, 2]).posterior(x)[:, 1], [1, 1, 1, 1])
+    np.testing.assert_array_equal(NormalMixture([0, 0]).posterior(x), np.full((4, 2), 0.5))
+    # A class that never occurs does not, however near.
+    none = NormalMixture([0, 1, 2], 1.0, [0.5, 0.5, 0.0]).posterior(x)
+    np.testing.assert_array_equal(none[:, 2], np.zeros(4))
+    assert NormalMixture([-1, 1]).density([1e200]).tolist() == [0.0]
+
+
+def test_posteriors_agree_with_bayes_rule():
+    mixture = NormalMixture([-1, 1, 3], [1, 2, 0.5], [0.2, 0.5, 0.3])
+    x = np.linspace(-6, 8, 40)
+    joint = mixture.priors * stats.norm.pdf(x[:, None], mixture.means, mixture.sds)
+    np.testing.assert_allclose(mixture.posterior(x), joint / joint.sum(axis=1, keepdims=True))
+
+
+def test_a_score_that_turns_too_often_is_refused_at_once():
+    with pytest.raises(ValueError, match="goes up and down too often to be resolved"):
+        NormalMixture([-1, 1]).risk(lambda x: np.sin(1e4 * x[:, 0]))
+
+
+def test_means_that_decrease_reverse_the_best_score():
+    costs = [[0, 1, 2, 9], [0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0]]
+    up, down = NormalMixture([0, 1, 2, 3]), NormalMixture([3, 2, 1, 0])
+    assert down.bayes_risk(costs) == pytest.approx(up.bayes_risk(costs), rel=1e-8)
+    # Means that go up and down have no monotone ratio, and such costs no closed form.
+    with pytest.raises(CostConditionError):
+        NormalMixture([0, 2, 1, 3]).bayes_risk(costs)
+
+
+def test_ties_count_only_where_the_score_is_flat():
+    mixture = NormalMixture([-1, 1])
+    for ties in (0.0, 1.0):
+        rising = mixture.risk(lambda x: x[:, 0], ties=ties)
+        assert rising == pytest.approx(stats.norm.cdf(-np.sqrt(2)), abs=1e-8)
+    free, paid = (mixture.risk(lambda x: np.sign(x[:, 0]), ties=t) for t in (0.0, 1.0))
+    wrong, right = stats.norm.cdf(-1), stats.norm.cdf(1)
+    assert free == pytest.approx(wrong**2, abs=1e-8)
+    assert paid - free == pytest.approx(2 * wrong * right, abs=1e-8)
+
+
+def test_the_best_score_without_outer_costs_keeps_its_order_where_classes_are_rare():
+    # c_13 = 0: the score is (c_23 p_3 - c_12 p_1) / p_2, compared on a grid with its own ordering.
+    mixture = NormalMixture([0, 1, 0.5], [1, 2, 0.7], [0.3, 0.3, 0.4])
+    c = np.array([[0, 1.0, 0], [0, 0, 2.0], [0, 0, 0]])
+
+    def score(x):
+        p = mixture.posterior(x)
+        ratio = (2 * p[:, 2] - p[:, 0]) / p[:, 1]
+        return np.sign(ratio) * np.log1p(np.abs(ratio))
+
+    assert mixture.bayes_risk(c) == pytest.approx(mixture.risk(score, c), abs=1e-8)

@@ -9,12 +9,12 @@ import pytest
 
 from rankbook.exceptions import CertificateError, SolverError
 from rankbook.losses import Exponential, Hinge, Logistic, SquaredHinge
-from rankbook.surrogates import _solve, minimize_edgewise, verify
+from rankbook.surrogates import _solve, consistency_gap, minimize_edgewise, verify
 from rankbook.surrogates._flows import dual_bound, hinge_flow, is_circulation
 from rankbook.surrogates._problem import EdgeProblem, rational
 
 A = np.array([[0, 1, 5, 1], [0, 0, 2, 0], [2, 0, 0, 3], [1, 2, 0, 0]])
-ALL = ["exponential", "logistic", "squared_hinge", "hinge"]
+ALL = ["exponential", "logistic", "squared_hinge", "squared", "hinge"]
 
 
 def problem_of(a, loss):
@@ -147,3 +147,78 @@ def test_twenty_nodes_are_certified():
     np.fill_diagonal(a, 0)
     for loss in ALL:
         verify(minimize_edgewise(a, loss))
+
+
+# Tiny and huge weights, false certificates
+
+
+@pytest.mark.parametrize("loss", ALL)
+@pytest.mark.parametrize("scale", [3e-15, 1e-15, 1e-200, 1e150])
+def test_the_unit_of_the_weights_does_not_matter(loss, scale):
+    a = np.array([[0, 3, 0], [0, 0, 4], [2, 0, 0]])
+    plain, scaled = minimize_edgewise(a, loss), minimize_edgewise(a * scale, loss)
+    assert scaled.value == pytest.approx(plain.value * scale, rel=1e-9)
+    np.testing.assert_allclose(scaled.scores, plain.scores, atol=1e-7)
+    assert scaled.unique == plain.unique
+    verify(scaled)
+
+
+def test_a_risk_beyond_the_floats_is_refused():
+    a = np.array([[0, 1.0], [1.0, 0]]) * 1e308
+    for loss in ("hinge", "logistic"):
+        assert np.isfinite(minimize_edgewise(a / 4, loss).value)
+    with pytest.raises(ValueError, match="a holds weights so large"):
+        minimize_edgewise(a, "hinge")
+    # The infimum 2 sqrt(w w') and the value w + w' of a tie are finite, or they are not.
+    gap = consistency_gap(a * np.array([[0, 1.0], [0.5, 0]]), "exponential")
+    assert gap == pytest.approx((1.5 - np.sqrt(2)) * 1e308, rel=1e-8)
+    with pytest.raises(ValueError, match="a holds weights so large"):
+        consistency_gap(a * np.array([[0, 1.0], [0.9, 0]]), "exponential")
+
+
+def cycle_certificate(loss, amount):
+    """Return a result whose certificate sends an amount around the cycle 0, 2."""
+    result = minimize_edgewise(A, loss)
+    flow = list(result.certificate.flow)
+    for edge in ((0, 2), (2, 0)):
+        flow[result.problem.arcs.index(edge)] += amount
+    return replace(result, certificate=replace(result.certificate, flow=tuple(flow)))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared_hinge"])
+def test_negative_flow_is_no_proof(loss):
+    with pytest.raises(CertificateError, match="not a circulation"):
+        verify(cycle_certificate(loss, Fraction(-50)))
+    assert not is_circulation(problem_of([[0, 1], [1, 0]], Hinge()), [Fraction(-1)] * 2)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_flow_above_its_weight_is_no_proof(loss):
+    with pytest.raises(CertificateError, match="dual bound is -inf"):
+        verify(cycle_certificate(loss, Fraction(50)))
+
+
+def test_scores_that_are_off_by_more_than_the_tolerance_are_not_certified():
+    problem = problem_of(A, Logistic())
+    best = _solve.polish(problem, np.zeros(4))
+    _solve.certify(problem, best)
+    with pytest.raises(CertificateError, match="do not minimise the logistic risk"):
+        _solve.certify(problem, best + np.array([1e-3, 0.0, 0.0, 0.0]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [((None,), "result must be a SurrogateResult, got None"), ((3,), "got 3")],
+)
+def test_verify_names_what_is_no_result(arguments, match):
+    with pytest.raises(TypeError, match=match):
+        verify(*arguments)
+    with pytest.raises(TypeError, match="tol must be a real number, got 'a'"):
+        verify(minimize_edgewise(A, "hinge"), tol="a")
+
+
+def test_results_cannot_be_changed_by_mistake():
+    result = minimize_edgewise(A, "hinge")
+    for array in (result.scores, result.order, result.lowest, result.problem.tail):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1

@@ -1,5 +1,6 @@
 """Consistency gaps: three-node regions in closed form, half-space minima by SciPy, the paper."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
 
@@ -8,14 +9,19 @@ import pytest
 from scipy.optimize import minimize
 
 from rankbook import losses
+from rankbook.exceptions import CertificateError
 from rankbook.graphs import difference_graph, is_dag, is_low_noise
 from rankbook.surrogates import (
+    consistency,
     consistency_gap,
+    constrained_minimum,
     find_counterexample,
     is_edge_consistent,
     minimize_edgewise,
     off_optimal_value,
+    verify,
 )
+from rankbook.surrogates.minimize import solve
 
 ALL = ["exponential", "logistic", "squared_hinge", "hinge"]
 # Smallest counterexamples on three low-noise nodes, found by the closed forms below.
@@ -246,3 +252,92 @@ def test_bad_input():
         consistency_gap([[0, -1], [0, 0]], "hinge")
     with pytest.raises(ValueError, match="tol must be at least 0"):
         is_edge_consistent([[0, 1], [0, 0]], "hinge", tol=-1.0)
+
+
+# The constrained problem, solved and proved by itself
+
+
+@pytest.mark.parametrize("loss", ALL)
+def test_the_constrained_minimum_agrees_with_cvxpy(loss):
+    import cvxpy as cp
+
+    rng = np.random.default_rng(11)
+    for m in (3, 4):
+        a = rng.integers(0, 6, (m, m))
+        a[np.arange(m), (np.arange(m) + 1) % m] += 1
+        np.fill_diagonal(a, 0)
+        for i, j in ((0, 1), (1, 0), (2, 1)):
+            s = cp.Variable(m)
+            tail, head = np.nonzero(a)
+            objective = a[tail, head] @ losses.get(loss).expression(s[tail] - s[head])
+            cp.Problem(cp.Minimize(objective), [s[i] <= s[j], s[0] == 0]).solve(solver=cp.CLARABEL)
+            result = constrained_minimum(a, loss, (i, j))
+            assert result.value == pytest.approx(objective.value, rel=1e-6)
+            assert result.scores[i] <= result.scores[j] + 1e-12
+            assert abs(result.certificate.gap) <= 1e-12 * result.value
+            assert result.certificate.stationarity <= 1e-13
+            verify(result)
+
+
+@pytest.mark.parametrize("loss", ALL)
+def test_the_value_off_the_optimal_set_is_solved_for_even_where_the_minimiser_lies_there(
+    loss, monkeypatch
+):
+    solved = []
+    monkeypatch.setattr(
+        consistency, "solve", lambda problem, name: solved.append(problem.kept) or solve(problem)
+    )
+    off = off_optimal_value(SMALLEST[loss], loss)
+    assert solved == [(1, 0), (2, 0), (2, 1)]
+    assert off.value == pytest.approx(minimize_edgewise(SMALLEST[loss], loss).value, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", ALL)
+def test_a_constraint_that_no_path_opposes_costs_nothing(loss):
+    # 0 <-> 1 and 2 <-> 3 are joined by 1 -> 2 alone: 0 below 1, 2 above 3 and 3 below 0 bind not.
+    a = np.zeros((4, 4), dtype=int)
+    a[0, 1], a[1, 0], a[2, 3], a[3, 2], a[1, 2] = 3, 1, 2, 1, 5
+    free = minimize_edgewise(a, loss)
+    result = constrained_minimum(a, loss, (3, 0))
+    assert result.value == pytest.approx(free.value, rel=1e-12)
+    assert result.attained == free.attained
+    verify(result)
+    bound = constrained_minimum(a, loss, (1, 2))
+    assert bound.value > free.value + 0.1
+    assert bound.attained
+    assert bound.difference_range(1, 2) == pytest.approx((0, 0))
+    verify(bound)
+
+
+@pytest.mark.parametrize("loss", ALL)
+def test_verify_rejects_scores_that_break_the_kept_order(loss):
+    a = [[0, 1, 0], [1, 0, 4], [0, 2, 0]]
+    free, kept = minimize_edgewise(a, loss), constrained_minimum(a, loss, (1, 2))
+    with pytest.raises(CertificateError, match="put node 1 above node 2"):
+        verify(replace(free, problem=kept.problem, certificate=kept.certificate))
+    flow = list(kept.certificate.flow)
+    broken = replace(kept.certificate, flow=(*flow[:-1], flow[-1] - 1))
+    with pytest.raises(CertificateError, match="not a circulation"):
+        verify(replace(kept, certificate=broken))
+
+
+def test_the_pair_of_a_constraint_is_checked():
+    a = [[0, 2], [1, 0]]
+    for pair in (None, (0, 1, 2), "ab", (0.5, 1)):
+        with pytest.raises(TypeError, match="pair must be two nodes"):
+            constrained_minimum(a, "hinge", pair)
+    with pytest.raises(ValueError, match="pair must be at least 0 and at most 1, got 2"):
+        constrained_minimum(a, "hinge", (0, 2))
+    with pytest.raises(ValueError, match="two different nodes"):
+        constrained_minimum(a, "hinge", (1, 1))
+
+
+def test_tolerance_is_relative_to_the_weights_of_the_surrogate():
+    a = np.array([[0, 3], [1, 0]])
+    gap = consistency_gap(a, "exponential")
+    assert is_edge_consistent(a, "exponential", tol=0.99 * gap / 4)
+    assert not is_edge_consistent(a, "exponential", tol=1.01 * gap / 4)
+    # With surrogate weights of ten times the size, the gap and what it is compared with grow alike.
+    for factor, expected in ((0.99, True), (1.01, False)):
+        tol = factor * gap / 4
+        assert is_edge_consistent(a, "exponential", None, 10 * a, tol=tol) == expected

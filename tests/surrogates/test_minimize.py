@@ -15,10 +15,10 @@ from rankbook.surrogates import (
     value_regularized_scores,
     verify,
 )
-from rankbook.surrogates._solve import newton
+from rankbook.surrogates._solve import polish
 from rankbook.surrogates.minimize import edge_problem
 
-SMOOTH = ["exponential", "logistic", "squared_hinge"]
+SMOOTH = ["exponential", "logistic", "squared_hinge", "squared"]
 ALL = [*SMOOTH, "hinge"]
 
 
@@ -60,6 +60,7 @@ def scipy_minimum(a, loss, margin=0.0):
         ("exponential", np.log(3) / 2, 2 * np.sqrt(3)),
         ("logistic", np.log(3), 3 * np.log(4 / 3) + np.log(4)),
         ("squared_hinge", 0.5, 3 * 0.25 + 2.25),
+        ("squared", 0.5, 3 * 0.25 + 2.25),
         ("hinge", 1.0, 2.0),
     ],
 )
@@ -84,7 +85,7 @@ def test_agrees_with_scipy(loss, seed):
     assert result.value == pytest.approx(value, rel=1e-9)
     assert result.value == pytest.approx(risk(result.scores, a, loss), rel=1e-10)
     assert abs(result.scores.mean()) < 1e-12
-    if loss in ("exponential", "logistic"):
+    if loss in ("exponential", "logistic", "squared"):
         assert result.unique
         np.testing.assert_allclose(result.scores, scores - scores.mean(), atol=1e-4)
     verify(result)
@@ -218,6 +219,22 @@ def test_accepts_a_preference_graph_and_fractions():
     assert minimize_edgewise(third, "hinge").certificate.lower == Fraction(2, 3)
 
 
+def test_least_squares_solves_a_laplacian_system_whatever_the_directions():
+    # No edge lies on a cycle, and yet the minimum is attained: the loss rises from 1 on.
+    a = np.array([[0, 1, 4], [0, 0, 2], [0, 0, 0]])
+    result = minimize_edgewise(a, "squared")
+    laplacian = np.diag((a + a.T).sum(axis=1)) - (a + a.T)
+    expected = np.linalg.lstsq(laplacian, (a - a.T).sum(axis=1), rcond=None)[0]
+    np.testing.assert_allclose(result.scores, expected - expected.mean(), atol=1e-12)
+    assert result.attained
+    assert result.unique
+    assert min(result.certificate.flow) < 0
+    verify(result)
+    # The referee's numbers on the running example.
+    a = np.array([[0, 25, 50], [0, 0, 1], [24, 0, 0]]) * Fraction(1, 100)
+    assert minimize_edgewise(a, "squared").order.tolist() == [0, 2, 1]
+
+
 # Populations
 
 
@@ -310,11 +327,38 @@ def test_bad_nu_and_foreign_loss():
     with pytest.raises(ValueError, match="nu must be greater than 0"):
         value_regularized_scores([[0, 1], [0, 0]], nu=0.0)
 
-    class Shifted(losses.Logistic):
-        pass
+    with pytest.raises(TypeError, match="strictly convex until it vanishes"):
+        minimize_edgewise([[0, 1], [1, 0]], losses.SmoothedHinge(0.5))
 
-    with pytest.raises(TypeError, match="one of the four of rankbook.losses"):
-        minimize_edgewise([[0, 1], [1, 0]], Shifted())
+    class Doubled(losses.Hinge):
+        hinge_parts = ((2.0, 1.0, 1),)
+
+    with pytest.raises(TypeError, match="loss must be the hinge"):
+        minimize_edgewise([[0, 1], [1, 0]], Doubled())
+
+
+def test_a_loss_of_ones_own_is_accepted():
+    class Steeper(losses.Logistic):
+        name = "steeper"
+
+        def __call__(self, s):
+            return super().__call__(2 * np.asarray(s))
+
+        def derivative(self, s):
+            return 2 * super().derivative(2 * np.asarray(s))
+
+        def second_derivative(self, s):
+            return 4 * super().second_derivative(2 * np.asarray(s))
+
+        def conjugate(self, u):
+            return super().conjugate(np.asarray(u) / 2)
+
+        def expression(self, z):
+            return super().expression(2 * z)
+
+    result = minimize_edgewise([[0, 3], [1, 0]], Steeper())
+    np.testing.assert_allclose(result.scores, [np.log(3) / 4, -np.log(3) / 4], rtol=1e-12)
+    verify(result)
 
 
 @pytest.mark.parametrize("loss", SMOOTH)
@@ -322,6 +366,11 @@ def test_polish_goes_on_where_values_differ_by_rounding_alone(loss):
     rng = np.random.default_rng(8)
     for _ in range(20):
         problem = edge_problem(random_weights(rng, 5), loss)
-        best = newton(problem, np.zeros(5))
-        near = newton(problem, best + 1e-9 * rng.normal(size=5))
+        best = polish(problem, np.zeros(5))
+        near = polish(problem, best + 1e-9 * rng.normal(size=5))
         assert np.abs(problem.gradient(near)).max() <= 1e-13 * problem.w.sum()
+
+
+def test_what_is_no_population_is_named():
+    with pytest.raises(TypeError, match="population must be a FinitePopulation, got ndarray"):
+        minimize_pairwise(np.ones((2, 2)) / 2, "hinge")
