@@ -2,13 +2,15 @@
 
 __all__ = [
     "CertificateError",
-    "CollinearityError",
     "CollinearityWarning",
     "CostConditionError",
+    "CrossingWarning",
     "DatasetUnavailable",
-    "SeparationError",
+    "KernelMemoryError",
     "SeparationWarning",
     "SolverError",
+    "ThresholdOrderWarning",
+    "UncertifiedOrderWarning",
 ]
 
 
@@ -24,14 +26,6 @@ class DatasetUnavailable(RuntimeError):
     """A data set is neither on this machine nor downloadable; the message says what to fetch."""
 
 
-class SeparationError(ValueError):
-    """The likelihood has no finite maximiser because a hyperplane separates the classes."""
-
-
-class CollinearityError(ValueError):
-    """Some columns are linear combinations of others, so that coefficients are not unique."""
-
-
 class SeparationWarning(UserWarning):
     """No finite coefficients attain the minimum, because a direction orders the classes perfectly.
 
@@ -44,9 +38,28 @@ class CollinearityWarning(UserWarning):
     """Some columns are linear combinations of others; the coefficients of least norm are given."""
 
 
+class CrossingWarning(UserWarning):
+    """Thresholds with coefficients of their own cross at some items.
+
+    A fit keeps them in order at its own items; a prediction elsewhere sorts them.
+    """
+
+
+class KernelMemoryError(MemoryError):
+    """A kernel matrix would not fit in the memory allowed; the message does the arithmetic."""
+
+
+class ThresholdOrderWarning(UserWarning):
+    """Fitted thresholds are not in increasing order, so that some labels are never predicted."""
+
+
 class CertificateError(RuntimeError):
     """A solver's answer failed the check that does not trust the solver."""
 
 
 class SolverError(RuntimeError):
     """A convex solver stopped without an answer; the message gives its status."""
+
+
+class UncertifiedOrderWarning(UserWarning):
+    """An order of many nodes with large exact weights is best to a solver's tolerance, unproved."""

@@ -1,67 +1,35 @@
-r"""Surrogate losses of a score difference: value, derivatives, and a cvxpy expression.
+r"""Surrogate losses of a score difference: values, derivatives, and the facts that solvers ask for.
 
 A **surrogate** replaces the indicator that a pair is misranked, :math:`1[s < 0]` with
-:math:`s = f(x) - f(x')` for an item :math:`x` that should be above :math:`x'`, by a convex and
-non-increasing function of :math:`s`. Theorem 2 of Uematsu and Lee (2013) calls a loss *ranking
-calibrated* if it is convex, non-increasing and differentiable with :math:`\ell'(0) < 0`: every
-minimiser of its risk then orders items as the likelihood ratio does.
+:math:`s = f(x) - f(x')` for an item :math:`x` that should be above :math:`x'`, by a convex function
+of :math:`s`. It is **ranking calibrated** if on every population of two classes every minimiser of
+its risk over all scorers has the least ranking risk, that is, orders items of different likelihood
+ratio strictly as the ratio does. Theorem 2 of Uematsu and Lee (2013) gives conditions that suffice:
+convex, non-increasing and differentiable with :math:`\ell'(0) < 0`.
+
+Other modules ask a loss for facts, never for its name: a loss of one's own is a subclass of `Loss`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from rankbook._loss import Loss, SmoothedHinge, real
 from rankbook._validation import check_choice
 
-__all__ = ["Exponential", "Hinge", "Logistic", "Loss", "SquaredHinge", "get"]
-
-
-class Loss(ABC):
-    """A convex, non-increasing function of a score difference.
-
-    Losses have no parameters: two of one kind are equal, and all are immutable.
-
-    Attributes
-    ----------
-    name : str
-        The name that `get` knows the loss by.
-    is_ranking_calibrated : bool
-        Whether the loss meets the conditions of Theorem 2 of Uematsu and Lee (2013).
-    is_smooth : bool
-        Whether the derivative is continuous.
-    """
-
-    name: str
-    is_ranking_calibrated: bool
-    is_smooth: bool
-
-    @abstractmethod
-    def __call__(self, s: Any) -> np.ndarray:
-        """Return the loss at each score difference."""
-
-    @abstractmethod
-    def derivative(self, s: Any) -> np.ndarray:
-        """Return the derivative at each score difference (at a kink, the left one)."""
-
-    @abstractmethod
-    def second_derivative(self, s: Any) -> np.ndarray:
-        """Return the second derivative (at a kink, zero)."""
-
-    @abstractmethod
-    def expression(self, z: Any) -> Any:
-        """Return the loss of a cvxpy expression, elementwise, as a cvxpy expression."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
+__all__ = [
+    "Exponential",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "SmoothedHinge",
+    "Squared",
+    "SquaredHinge",
+    "get",
+]
 
 
 class Exponential(Loss):
@@ -78,19 +46,39 @@ class Exponential(Loss):
 
     name = "exponential"
     is_ranking_calibrated = True
+    is_proper = True
     is_smooth = True
+    is_multiplicative = True
 
     def __call__(self, s: Any) -> np.ndarray:
         """Return exp(-s)."""
-        return np.exp(-np.asarray(s, dtype=float))
+        with np.errstate(over="ignore"):
+            return np.exp(-real(s))
 
     def derivative(self, s: Any) -> np.ndarray:
         """Return -exp(-s)."""
-        return -np.exp(-np.asarray(s, dtype=float))
+        return -self(s)
 
     def second_derivative(self, s: Any) -> np.ndarray:
         """Return exp(-s)."""
         return self(s)
+
+    def terms(self, s: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the value and both derivatives, from one exponential."""
+        value = self(s)
+        return value, -value, value
+
+    def conjugate(self, u: Any) -> np.ndarray:
+        """Return -u log(-u) + u for u <= 0."""
+        from scipy.special import xlogy
+
+        g = -real(u, "u")
+        inside = np.where((g >= 0) & (g < np.inf), g, 0.0)
+        return np.where(inside == g, xlogy(inside, inside) - inside, np.inf)
+
+    def link(self, p: float) -> float:
+        """Return half the log odds."""
+        return 0.5 * float(np.log(p) - np.log1p(-p))
 
     def expression(self, z: Any) -> Any:
         """Return exp(-z) as a cvxpy expression."""
@@ -113,24 +101,48 @@ class Logistic(Loss):
 
     name = "logistic"
     is_ranking_calibrated = True
+    is_proper = True
     is_smooth = True
+    tail = 48.0
 
     def __call__(self, s: Any) -> np.ndarray:
         """Return log(1 + exp(-s)), without overflow."""
-        return np.logaddexp(0.0, -np.asarray(s, dtype=float))
+        with np.errstate(invalid="ignore"):  # NaN stays NaN
+            return np.logaddexp(0.0, -real(s))
 
     def derivative(self, s: Any) -> np.ndarray:
         """Return -1 / (1 + exp(s))."""
         from scipy.special import expit
 
-        return -expit(-np.asarray(s, dtype=float))
+        return -expit(-real(s))
 
     def second_derivative(self, s: Any) -> np.ndarray:
         """Return 1 / ((1 + exp(s)) (1 + exp(-s)))."""
         from scipy.special import expit
 
-        s = np.asarray(s, dtype=float)
+        s = real(s)
         return expit(s) * expit(-s)
+
+    def terms(self, s: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the value and both derivatives, from one exponential."""
+        s = real(s)
+        e = np.exp(-np.abs(s))
+        share = 1.0 / (1.0 + e)
+        value = np.log1p(e) - np.minimum(s, 0.0)
+        return value, -share * np.where(s >= 0, e, 1.0), share * share * e
+
+    def conjugate(self, u: Any) -> np.ndarray:
+        """Return g log g + (1 - g) log(1 - g) with g = -u, for g in [0, 1]."""
+        from scipy.special import xlog1py, xlogy
+
+        g = -real(u, "u")
+        inside = np.clip(g, 0.0, 1.0)
+        value = xlogy(inside, inside) + xlog1py(1.0 - inside, -inside)
+        return np.where((g >= 0) & (g <= 1), value, np.inf)
+
+    def link(self, p: float) -> float:
+        """Return the log odds."""
+        return float(np.log(p) - np.log1p(-p))
 
     def expression(self, z: Any) -> Any:
         """Return log(1 + exp(-z)) as a cvxpy expression."""
@@ -156,19 +168,40 @@ class Hinge(Loss):
 
     name = "hinge"
     is_ranking_calibrated = False
+    is_proper = False
     is_smooth = False
+    is_piecewise_linear = True
+    reaches_zero = True
+    hinge_parts = ((1.0, 1.0, 1),)
 
     def __call__(self, s: Any) -> np.ndarray:
         """Return max(1 - s, 0)."""
-        return np.maximum(1.0 - np.asarray(s, dtype=float), 0.0)
+        return np.maximum(1.0 - real(s), 0.0)
 
     def derivative(self, s: Any) -> np.ndarray:
         """Return -1 up to and at s = 1, 0 beyond (the left derivative)."""
-        return np.where(np.asarray(s, dtype=float) <= 1.0, -1.0, 0.0)
+        return np.where(real(s) <= 1.0, -1.0, 0.0)
 
     def second_derivative(self, s: Any) -> np.ndarray:
         """Return 0, the second derivative wherever it exists."""
-        return np.zeros_like(np.asarray(s, dtype=float))
+        return np.zeros_like(real(s))
+
+    def conjugate(self, u: Any) -> np.ndarray:
+        """Return u for -1 <= u <= 0."""
+        u = real(u, "u")
+        return np.where((u >= -1) & (u <= 0), u, np.inf)
+
+    def rational(self, s: Fraction) -> Fraction:
+        """Return max(1 - s, 0)."""
+        return max(1 - s, Fraction(0))
+
+    def smoothed(self, width: float) -> Loss:
+        """Return the hinge with a parabola of the given width at its kink."""
+        return SmoothedHinge(width)
+
+    def link(self, p: float) -> float:
+        """Return 1 or -1, the more probable label, or 0."""
+        return float(np.sign(p - 0.5))
 
     def expression(self, z: Any) -> Any:
         """Return max(1 - z, 0) as a cvxpy expression."""
@@ -191,20 +224,39 @@ class SquaredHinge(Loss):
 
     name = "squared_hinge"
     is_ranking_calibrated = True
+    is_proper = True
     is_smooth = True
+    reaches_zero = True
+    hinge_parts = ((1.0, 1.0, 2),)
 
     def __call__(self, s: Any) -> np.ndarray:
         """Return max(1 - s, 0) squared."""
-        return np.maximum(1.0 - np.asarray(s, dtype=float), 0.0) ** 2
+        with np.errstate(over="ignore"):
+            return np.maximum(1.0 - real(s), 0.0) ** 2
 
     def derivative(self, s: Any) -> np.ndarray:
         """Return -2 max(1 - s, 0)."""
         # Adding zero turns the -0.0 beyond the kink into 0.0.
-        return -2.0 * np.maximum(1.0 - np.asarray(s, dtype=float), 0.0) + 0.0
+        with np.errstate(over="ignore"):
+            return -2.0 * np.maximum(1.0 - real(s), 0.0) + 0.0
 
     def second_derivative(self, s: Any) -> np.ndarray:
         """Return 2 below s = 1, 0 at it and beyond."""
-        return np.where(np.asarray(s, dtype=float) < 1.0, 2.0, 0.0)
+        return np.where(real(s) < 1.0, 2.0, 0.0)
+
+    def conjugate(self, u: Any) -> np.ndarray:
+        """Return u + u^2 / 4 for u <= 0."""
+        u = real(u, "u")
+        with np.errstate(over="ignore"):
+            return np.where(u <= 0, u * (1 + u / 4), np.inf)
+
+    def rational(self, s: Fraction) -> Fraction:
+        """Return max(1 - s, 0) squared."""
+        return max(1 - s, Fraction(0)) ** 2
+
+    def link(self, p: float) -> float:
+        """Return 2 p - 1."""
+        return 2.0 * p - 1.0
 
     def expression(self, z: Any) -> Any:
         """Return max(1 - z, 0) squared as a cvxpy expression."""
@@ -213,7 +265,71 @@ class SquaredHinge(Loss):
         return cp.square(cp.pos(1 - z))
 
 
-_LOSSES = {cls.name: cls for cls in (Exponential, Logistic, Hinge, SquaredHinge)}
+class Squared(Loss):
+    r"""Pairwise least squares, :math:`\ell(s) = (1 - s)^2`: calibrated, though it rises from 1 on.
+
+    Theorem 2 of Uematsu and Lee (2013) does not cover it, since it is not non-increasing. But with
+    :math:`\eta = g_+ / (g_+ + g_-)`, the densities of the two classes, its risk is minimised by
+
+    .. math:: f(x) = c + (2 - m)\,\eta(x),
+
+    where :math:`m \le 1` is the difference of the two classes' mean scores: an increasing function
+    of the likelihood ratio. (Minimising over :math:`f(x)` gives
+    :math:`(g_+ + g_-) f = g_+ (1 + m_-) + g_- (m_+ - 1)`, :math:`m_\pm` the mean scores.)
+
+    Examples
+    --------
+    >>> loss = Squared()
+    >>> loss([-1.0, 0.0, 1.0, 2.0]).tolist()
+    [4.0, 1.0, 0.0, 1.0]
+    >>> loss.is_ranking_calibrated, loss.is_non_increasing
+    (True, False)
+    """
+
+    name = "squared"
+    is_ranking_calibrated = True
+    is_proper = True
+    is_smooth = True
+    is_non_increasing = False
+    reaches_zero = True
+    is_quadratic = True
+
+    def __call__(self, s: Any) -> np.ndarray:
+        """Return (1 - s) squared."""
+        with np.errstate(over="ignore"):
+            return (1.0 - real(s)) ** 2
+
+    def derivative(self, s: Any) -> np.ndarray:
+        """Return -2 (1 - s)."""
+        with np.errstate(over="ignore"):
+            return -2.0 * (1.0 - real(s))
+
+    def second_derivative(self, s: Any) -> np.ndarray:
+        """Return 2."""
+        return np.full_like(real(s), 2.0)
+
+    def conjugate(self, u: Any) -> np.ndarray:
+        """Return u + u^2 / 4."""
+        u = real(u, "u")
+        with np.errstate(over="ignore"):
+            return u * (1 + u / 4)
+
+    def rational(self, s: Fraction) -> Fraction:
+        """Return (1 - s) squared."""
+        return (1 - s) ** 2
+
+    def link(self, p: float) -> float:
+        """Return 2 p - 1."""
+        return 2.0 * p - 1.0
+
+    def expression(self, z: Any) -> Any:
+        """Return (1 - z) squared as a cvxpy expression."""
+        import cvxpy as cp
+
+        return cp.square(1 - z)
+
+
+_LOSSES = {cls.name: cls for cls in (Exponential, Logistic, Hinge, SquaredHinge, Squared)}
 
 
 def get(loss: str | Loss) -> Loss:
@@ -221,7 +337,7 @@ def get(loss: str | Loss) -> Loss:
 
     Parameters
     ----------
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss
+    loss : {"exponential", "logistic", "hinge", "squared_hinge", "squared"} or Loss
         A name, or a loss, which is handed back.
 
     Returns

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
+from rankbook._arrays import as_array
+from rankbook._validation import check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
 __all__ = ["LinearRankerMixin", "RankerMixin"]
@@ -35,8 +39,10 @@ class RankerMixin:
         self,
         X: ArrayLike,
         y: ArrayLike,
-        sample_weight: ArrayLike | None = None,
+        *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         """Return one minus the pairwise risk at constant costs; for two classes, the AUC.
 
@@ -45,24 +51,55 @@ class RankerMixin:
         X : array-like of shape (n, p)
             The items' features.
         y : array-like of shape (n,)
-            Their labels.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights; a pair weighs the product of its items'.
+            Their labels, in the order that `fit` knows.
         qid : array-like of shape (n,), default=None
             Query of every item; the mean over the queries that have a pair is returned.
+        group : array-like of shape (n_queries,), default=None
+            In place of `qid`, the sizes of consecutive queries.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; a pair weighs the product of its items'.
 
         Returns
         -------
         float
             1 for a perfect ranking, 0 for a reversed one, 1/2 for a constant.
         """
-        scores = self.decision_function(X)
-        return 1.0 - pairwise_risk(y, scores, sample_weight=sample_weight, qid=qid)
+        scores = self.decision_function(X)  # type: ignore[attr-defined]
+        query = check_qid(qid, len(scores), group=group)
+        labels = getattr(self, "labels", None)
+        return 1.0 - pairwise_risk(y, scores, sample_weight=sample_weight, qid=query, labels=labels)
+
+    def _encode_labels(self, y: Any, n: int) -> np.ndarray:
+        """Codes 0..K-1 of the labels of n items as given to `fit`; sets ``classes_``.
+
+        The order is that of ``self.labels``, if there are any, else that of numbers or of an
+        ordered Categorical; hence `y` comes as the user passed it. Classes that are named and do
+        not occur stay in ``classes_``; at least two must occur.
+        """
+        if y is None:
+            raise ValueError("this estimator requires y to be passed, but the target y is None")
+        codes, classes = check_labels(_one_column(y), labels=getattr(self, "labels", None))
+        check_same_length(codes.size, n, "y", "X")
+        if (codes == codes[0]).all():
+            raise ValueError(
+                f"y must hold at least 2 classes, got 1: {classes[codes[:1]].tolist()}"
+            )
+        self.classes_ = classes
+        return codes
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _one_column(y: Any) -> Any:
+    """A column as a vector, with scikit-learn's warning; a Categorical stays one."""
+    dimensions = as_array(y, "y").ndim if isinstance(y, (list, tuple)) else getattr(y, "ndim", 1)
+    if dimensions != 2:
+        return y
+    vector = column_or_1d(y, warn=True)
+    return y.iloc[:, 0] if hasattr(y, "iloc") else vector
 
 
 class LinearRankerMixin(RankerMixin):
@@ -81,6 +118,8 @@ class LinearRankerMixin(RankerMixin):
     >>> Total().fit([[1.0, 2.0]], [0]).predict([[3.0, 4.0]])
     array([7.])
     """
+
+    coef_: np.ndarray
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Return the ranking scores x b, plus the intercept if there is one.

@@ -9,9 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from rankbook.losses import Exponential, Loss
+from rankbook.losses import Loss
+from rankbook.solvers.design import Design, weighted_gram
 
-__all__ = ["MarginRisk", "terms"]
+__all__ = ["MarginRisk"]
 
 # Numbers a block of rows holds: small enough to stay in cache while it is used four times.
 _BLOCK = 2**18
@@ -21,66 +22,54 @@ _DENSE_COLUMNS = 1500
 _REUSE = 0.01
 
 
-def terms(loss: Loss, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Value and first two derivatives of the exponential or logistic loss, from one exponential."""
-    if isinstance(loss, Exponential):
-        value = np.exp(-margin)
-        return value, -value, value
-    e = np.exp(-np.abs(margin))
-    share = 1.0 / (1.0 + e)
-    value = np.log1p(e) - np.minimum(margin, 0.0)
-    return value, -share * np.where(margin >= 0, e, 1.0), share * share * e
-
-
 class MarginRisk:
-    r"""The function :math:`\sum_i w_i \ell(y_i (x_i^\top b + b_0)) + (\alpha/2) b^\top b`.
+    r"""The function :math:`\sum_i w_i \ell(y_i (x_i^\top b + b_0)) + \frac12 \sum_j r_j b_j^2`.
 
     Parameters
     ----------
-    X : ndarray or CSR array of shape (n, p)
+    design : Design
         Items.
     sign : ndarray of shape (n,)
         Labels, -1 or 1.
     weights : ndarray of shape (n,)
         Non-negative weights that sum to one.
     loss : Loss
-        Exponential or logistic.
-    alpha : float
-        Weight of the penalty, which leaves the intercept free.
+        A proper loss.
+    ridge : ndarray of shape (p,)
+        Weight of half the square of each scaled coefficient; the intercept is free.
     """
 
     def __init__(
-        self, X: Any, sign: np.ndarray, weights: np.ndarray, loss: Loss, alpha: float
+        self, design: Design, sign: np.ndarray, weights: np.ndarray, loss: Loss, ridge: np.ndarray
     ) -> None:
-        self.X, self.sign, self.weights, self.loss, self.alpha = X, sign, weights, loss, alpha
+        self.design, self.sign, self.weights = design, sign, weights
+        self.loss, self.ridge = loss, ridge
         self.hessian: Any = None
         self.decrement = np.inf
         self._factor: Any = None
 
     def thinned(self, n_items: int) -> MarginRisk:
         """The same function of every k-th item, about n_items of them."""
-        step = -(-self.sign.size // n_items)
-        weights = self.weights[::step]
-        X = self.X[::step]
-        return MarginRisk(X, self.sign[::step], weights / weights.sum(), self.loss, self.alpha)
+        rows = slice(None, None, -(-self.sign.size // n_items))
+        weights = self.weights[rows]
+        design = self.design.subset(rows)
+        return MarginRisk(design, self.sign[rows], weights / weights.sum(), self.loss, self.ridge)
 
     def start(self) -> np.ndarray:
         """No slope, and the best intercept."""
-        x = np.zeros(self.X.shape[1] + 1)
-        positive = self.weights[self.sign > 0].sum()
-        x[-1] = np.log(positive / (1.0 - positive))
-        if isinstance(self.loss, Exponential):
-            x[-1] /= 2
-        return x
+        positive = float(self.weights[self.sign > 0].sum())
+        return np.append(np.zeros(self.design.shape[1]), self.loss.link(positive))
 
     def margins(self, x: np.ndarray) -> np.ndarray:
         """Values y (x b + b_0)."""
-        return self.sign * (np.asarray(self.X @ x[:-1]).ravel() + x[-1])
+        return self.sign * (self.design.scores(x[:-1]) + x[-1])
+
+    def _penalty(self, x: np.ndarray) -> float:
+        return 0.5 * float(self.ridge @ x[:-1] ** 2)
 
     def value(self, x: np.ndarray) -> float:
-        """Value at x, the coefficients followed by the intercept."""
-        value = terms(self.loss, self.margins(x))[0]
-        return float(self.weights @ value + 0.5 * self.alpha * x[:-1] @ x[:-1])
+        """Value at x, the scaled coefficients followed by the intercept."""
+        return float(self.weights @ self.loss.terms(self.margins(x))[0]) + self._penalty(x)
 
     def value_gradient_hessian(self, x: np.ndarray) -> tuple[float, np.ndarray, Any]:
         """Value, gradient and Hessian.
@@ -88,7 +77,7 @@ class MarginRisk:
         The Hessian costs more than the rest. The last one is returned again as long as steps with
         it cut the Newton decrement a hundredfold. Where it would be too large it is a product.
         """
-        if self.X.shape[1] > _DENSE_COLUMNS:
+        if len(self.ridge) > _DENSE_COLUMNS:
             return self._with_product(x)
         value, gradient, curvature = self._first_order(x)
         if not np.isfinite(value):
@@ -114,50 +103,47 @@ class MarginRisk:
 
     def _first_order(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, gradient, and the weight of every item in the Hessian."""
-        p = self.X.shape[1]
-        value = 0.5 * self.alpha * x[:p] @ x[:p]
-        gradient = np.append(self.alpha * x[:p], 0.0)
+        scale, coef = self.design.scale, x[:-1] / self.design.scale
+        value, total = 0.0, 0.0
+        gradient = np.zeros(len(coef))
         weights = np.empty(self.sign.size)
         for rows in self._blocks():
-            X, w, sign = self.X[rows], self.weights[rows], self.sign[rows]
-            loss, slope, curvature = terms(self.loss, sign * (X @ x[:p] + x[p]))
+            X, w, sign = self.design.X[rows], self.weights[rows], self.sign[rows]
+            loss, slope, curvature = self.loss.terms(sign * (X @ coef + x[-1]))
             value += w @ loss
             slope = slope * (w * sign)
-            gradient[:p] += X.T @ slope
-            gradient[p] += slope.sum()
+            gradient += X.T @ slope
+            total += slope.sum()
             np.multiply(curvature, w, out=weights[rows])
-        return float(value), gradient, weights
+        gradient = np.append(gradient / scale + self.ridge * x[:-1], total)
+        return float(value) + self._penalty(x), gradient, weights
 
     def _second_order(self, weights: np.ndarray) -> np.ndarray:
-        p = self.X.shape[1]
-        hessian = np.diag(np.append(np.full(p, self.alpha), weights.sum()))
+        p = len(self.ridge)
+        hessian = np.zeros((p + 1, p + 1))
         for rows in self._blocks():
-            hessian[:p, :p] += _weighted_gram(self.X[rows], weights[rows])
-        hessian[:p, p] = hessian[p, :p] = self.X.T @ weights
+            hessian[:p, :p] += weighted_gram(self.design.X[rows], weights[rows])
+        hessian[:p, :p] /= np.outer(self.design.scale, self.design.scale)
+        hessian[:p, :p] += np.diag(self.ridge)
+        hessian[:p, p] = hessian[p, :p] = self.design.adjoint(weights)
+        hessian[p, p] = weights.sum()
         return hessian
 
     def _blocks(self) -> Iterator[slice]:
-        n, p = self.X.shape
-        size = n if sp.issparse(self.X) else max(64, _BLOCK // p)
+        n, p = self.design.shape
+        size = n if sp.issparse(self.design.X) else max(64, _BLOCK // p)
         for first in range(0, n, size):
             yield slice(first, first + size)
 
     def _with_product(self, x: np.ndarray) -> tuple[float, np.ndarray, Callable]:
-        loss, slope, curvature = terms(self.loss, self.margins(x))
-        value = float(self.weights @ loss + 0.5 * self.alpha * x[:-1] @ x[:-1])
+        loss, slope, curvature = self.loss.terms(self.margins(x))
+        value = float(self.weights @ loss) + self._penalty(x)
         slope = slope * self.weights * self.sign
         curvature = curvature * self.weights
-        gradient = np.append(self.X.T @ slope + self.alpha * x[:-1], slope.sum())
+        gradient = np.append(self.design.adjoint(slope) + self.ridge * x[:-1], slope.sum())
 
         def product(v: np.ndarray) -> np.ndarray:
-            u = curvature * (self.X @ v[:-1] + v[-1])
-            return np.append(self.X.T @ u + self.alpha * v[:-1], u.sum())
+            u = curvature * (self.design.scores(v[:-1]) + v[-1])
+            return np.append(self.design.adjoint(u) + self.ridge * v[:-1], u.sum())
 
         return value, gradient, product
-
-
-def _weighted_gram(X: Any, curvature: np.ndarray) -> np.ndarray:
-    if sp.issparse(X):
-        return (X.T @ (X * curvature[:, None])).toarray()
-    Z = X * np.sqrt(curvature)[:, None]
-    return Z.T @ Z

@@ -1,44 +1,57 @@
-r"""The pairwise objective as a function of coefficients, and how it is minimised.
+r"""The pairwise objective as a function of coefficients, and how a smooth one is minimised.
 
 The objective is :math:`F(b) = S(Xb) / N + \frac{\alpha}{2} b^\top b`, with :math:`S` a pair sum and
-:math:`N` the weight of pairs with different labels. Newton's method with conjugate gradients needs
-Hessian products only. Three devices save passes over a large sample: a start from a tenth of the
-items, found in the same way; Hessian products of that tenth, which is all that a direction needs;
-and a change of variables that makes a small sample's Hessian the identity. The value and the
-gradient, which decide where the minimum is, are always those of all items.
+:math:`N` the weight of pairs with different labels. Newton's method takes its Hessian as products,
+or, where all pairs are kept and that is less work, as a matrix. Three devices save passes over a
+large sample: a start from a tenth of the items, found in the same way; the Hessian of that tenth,
+which is all that a direction needs; and a change of variables that makes a small sample's Hessian
+the identity. The value and the gradient, which decide where the minimum is, are always those of
+all items.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from rankbook import losses
-from rankbook.solvers._pair_data import PairData
-from rankbook.solvers._sorted_pairs import SortedPairs
-from rankbook.solvers.newton import NewtonResult, minimize
-from rankbook.solvers.pair_sums import engine
+from rankbook._progress import Report
+from rankbook.losses import Loss
+from rankbook.solvers import NewtonResult, PairSums, minimize
+from rankbook.solvers.design import Design
 
-__all__ = ["Fit", "PairObjective", "minimize_hinge", "minimize_smooth"]
+__all__ = [
+    "COARSE",
+    "MAX_COLUMNS",
+    "Fit",
+    "PairRisk",
+    "better",
+    "coarser",
+    "minimize_smooth",
+    "solve",
+    "stopped",
+    "strong_convexity_gap",
+    "with_help",
+]
 
 # Below this many items a thinner sample is not worth fitting first.
-_COARSE = 20_000
+COARSE = 20_000
 # The small sample's Hessian is formed by this many products at most.
-_MAX_COLUMNS = 300
+MAX_COLUMNS = 300
 # Steps along the directions of a part of the items before all of them are used.
 _PROXY_STEPS = 12
 # A part must have this many items for each column to stand for the whole.
 _PROXY_ITEMS = 200
-_SMALLEST_SMOOTHING = 1e-9
-_FIRST_SMOOTHING = 0.5
-# With many items the pairs near the margin are so many that this leaves a gap of about 1e-6.
-_LATER_SMOOTHING = 0.0025
-
-Callback = Callable[[int, float, float], None]
+# Conjugate gradients take about this many products a step; a matrix may cost as much.
+_PRODUCTS = 40.0
+# Multiply-adds of a dense product in the time of one on a kept pair.
+_DENSE_SPEED = 10.0
+# Curvature that flat directions are given, of columns of unit size.
+_FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -48,7 +61,7 @@ class Fit:
     Attributes
     ----------
     coef : ndarray of shape (p,)
-        Coefficients.
+        Coefficients of the scaled columns.
     value : float
         Objective there.
     gap : float
@@ -59,6 +72,9 @@ class Fit:
         Why the iteration stopped.
     converged : bool
         Whether the bound reached the tolerance.
+    slopes, dual_sum : ndarray of shape (n,), float
+        For the hinge alone: the smoothed pair sum's derivative with respect to each score, and
+        the sum of the pairs' dual variables, a feasible point of the dual.
     """
 
     coef: np.ndarray
@@ -67,257 +83,8 @@ class Fit:
     n_iter: int
     reason: str
     converged: bool
-
-
-@dataclass(frozen=True)
-class PairObjective:
-    """Pair sum of linear scores plus a ridge; see `rankbook.solvers.newton.Objective`.
-
-    Attributes
-    ----------
-    X : ndarray or csr_array of shape (n, p)
-        Items.
-    pairs : engine of `rankbook.solvers.pair_sums`
-        The pair sum as a function of the scores.
-    scale : float
-        One over the weight of pairs with different labels.
-    alpha : float
-        Weight of the ridge.
-    basis : ndarray of shape (p, p) or None
-        Coefficients are basis @ z; Newton works on z.
-    proxy : PairObjective or None
-        Where Hessian products are taken instead: the objective of fewer items.
-    last : list
-        The coefficients last evaluated with derivatives, the pair sum there, and its gradient.
-    """
-
-    X: Any
-    pairs: Any
-    scale: float
-    alpha: float
-    basis: np.ndarray | None = None
-    proxy: PairObjective | None = None
-    last: list = field(default_factory=list, compare=False)
-
-    @classmethod
-    def build(cls, X: Any, data: PairData, loss: losses.Loss, alpha: float) -> PairObjective:
-        """Set up the objective of a sample; its pairs must not all be of equal labels."""
-        return cls(X, engine(loss, data), 1.0 / different_labels(data), alpha)
-
-    def coef(self, z: np.ndarray) -> np.ndarray:
-        """Coefficients of a point."""
-        return z if self.basis is None else self.basis @ z
-
-    def point(self, coef: np.ndarray) -> Any:
-        """The pair sum at the scores of the coefficients."""
-        return self.pairs.at(self.X @ coef)
-
-    def loss_gradient(self, point: Any) -> np.ndarray:
-        """Gradient of the scaled pair sum with respect to the coefficients."""
-        return self.X.T @ (self.scale * point.gradient())
-
-    def value(self, z: np.ndarray) -> float:
-        """Objective at a point."""
-        coef = self.coef(z)
-        return self.scale * self.point(coef).value + 0.5 * self.alpha * float(coef @ coef)
-
-    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
-        """Objective, gradient and Hessian product at a point."""
-        coef = self.coef(z)
-        point = self.point(coef)
-        value = self.scale * point.value + 0.5 * self.alpha * float(coef @ coef)
-        if not np.isfinite(value):
-            return np.inf, None, None
-        slope = self.loss_gradient(point)
-        self.last[:] = coef, point, slope
-        return value, self._back(slope + self.alpha * coef), self._hessian(coef, point)
-
-    def _hessian(self, coef: np.ndarray, point: Any) -> Callable[[np.ndarray], np.ndarray]:
-        source = self
-        if self.proxy is not None:
-            source, point = self.proxy, self.proxy.point(coef)
-        return lambda v: self._back(source.product(point, self.coef(v)))
-
-    def _back(self, gradient: np.ndarray) -> np.ndarray:
-        return gradient if self.basis is None else self.basis.T @ gradient
-
-    def product(self, point: Any, v: np.ndarray) -> np.ndarray:
-        """Hessian at a point times a vector of coefficients."""
-        return self.X.T @ (self.scale * point.hessian_product(self.X @ v)) + self.alpha * v
-
-    def smoothed(self, smoothing: float) -> PairObjective:
-        """The objective with the hinge's kink rounded off."""
-        proxy = None if self.proxy is None else self.proxy.smoothed(smoothing)
-        return replace(self, pairs=self.pairs.smoothed(smoothing), proxy=proxy, last=[])
-
-    def whitening(self, coef: np.ndarray) -> np.ndarray:
-        """A basis in which the Hessian at the coefficients is the identity."""
-        point = self.point(coef)
-        p = len(coef)
-        hessian = np.stack([self.product(point, column) for column in np.eye(p)])
-        # A flat direction keeps its scale: the basis must stay invertible.
-        floor = 1e-10 * max(np.trace(hessian) / p, np.finfo(float).tiny)
-        factor = cholesky(0.5 * (hessian + hessian.T) + floor * np.eye(p), lower=True)
-        return solve_triangular(factor, np.eye(p), lower=True).T
-
-    def thinned(self, share: float) -> PairObjective | None:
-        """The objective of a random part of the items (of whole queries), or None if too small."""
-        data = self.pairs.data
-        # The part decides how fast the minimum is found, not where it is: a fixed seed will do.
-        rng = np.random.default_rng(0)
-        grouped = data.n_queries > 1
-        kept = rng.random(data.n_queries if grouped else data.n) < share
-        rows = np.flatnonzero(kept[data.query] if grouped else kept)
-        if len(rows) < 100:
-            return None
-        query = np.unique(data.query[rows], return_inverse=True)[1] if grouped else None
-        part = PairData.build(data.codes[rows], data.matrix, data.weight[rows], query)
-        if different_labels(part) <= 0 or part.total <= 0:
-            return None
-        pairs = self.pairs.rebuilt(part)
-        return PairObjective(self.X[rows], pairs, 1.0 / different_labels(part), self.alpha)
-
-
-def different_labels(data: PairData) -> float:
-    """Weight of the pairs of one query with different labels."""
-    n_classes = len(data.matrix)
-    key = data.query * n_classes + data.codes
-    mass = np.bincount(key, data.weight, data.n_queries * n_classes).reshape(-1, n_classes)
-    # Sums over earlier classes, not a difference of squares: a query of one class gives zero.
-    earlier = np.cumsum(mass, axis=1) - mass
-    earlier[:, 0] = 0.0
-    return float((mass * earlier).sum())
-
-
-def _solve(
-    objective: PairObjective, coef: np.ndarray, max_iter: int, **options: Any
-) -> NewtonResult:
-    """Newton in the objective's basis, from and to coefficients.
-
-    Steps along a proxy's directions converge linearly, fast if the proxy is like the whole; if
-    not, the whole sample's Hessian takes over.
-    """
-    if objective.proxy is None:
-        return _newton(objective, coef, max_iter=max_iter, **options)
-    result = _newton(objective, coef, max_iter=min(max_iter, _PROXY_STEPS), **options)
-    taken = result.n_iter
-    if not result.converged and taken < max_iter:
-        exact = replace(objective, proxy=None)
-        result = _newton(exact, result.x, max_iter=max_iter - taken, **options)
-        objective.last[:] = exact.last
-        result = replace(result, n_iter=result.n_iter + taken)
-    return result
-
-
-def _newton(objective: PairObjective, coef: np.ndarray, **options: Any) -> NewtonResult:
-    basis = objective.basis
-    start = coef if basis is None else np.linalg.solve(basis, coef)
-    result = minimize(objective, start, **options)
-    return replace(result, x=objective.coef(result.x))
-
-
-def _newton_callback(callback: Callback | None) -> Callable | None:
-    if callback is None:
-        return None
-    return lambda n_iter, x, value, decrement: callback(n_iter, value, decrement)
-
-
-def _coarser(objective: PairObjective) -> PairObjective | None:
-    n = objective.X.shape[0]
-    return objective.thinned(max(0.1, _COARSE / 4 / n)) if n > _COARSE else None
-
-
-def _with_help(
-    objective: PairObjective, coarse: PairObjective, basis: np.ndarray | None
-) -> PairObjective:
-    """The objective in a basis, with a part of the items for its Hessian if that is enough."""
-    enough = coarse.X.shape[0] >= _PROXY_ITEMS * coarse.X.shape[1]
-    proxy = replace(coarse, basis=None, proxy=None, last=[]) if enough else None
-    return replace(objective, basis=basis, proxy=proxy, last=[])
-
-
-def minimize_smooth(
-    objective: PairObjective, tol: float, max_iter: int, callback: Callback | None = None
-) -> Fit:
-    """Minimise for a differentiable loss.
-
-    Stops when half the squared Newton decrement is at most `tol` times the objective.
-    """
-    coef, objective, value = _smooth_start(objective)
-    options = dict(tol=tol * value, max_iter=max_iter, callback=_newton_callback(callback))
-    try:
-        result = _solve(objective, coef, **options)
-    except ValueError:
-        # Exponentials of the items left out of the start may overflow there; at zero none does.
-        result = _solve(objective, np.zeros_like(coef), **options)
-    gradient = result.gradient
-    if objective.basis is not None:
-        gradient = np.linalg.solve(objective.basis.T, gradient)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        gap = float(gradient @ gradient / (2.0 * objective.alpha)) if gradient.any() else 0.0
-    return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
-
-
-def _smooth_start(objective: PairObjective) -> tuple[np.ndarray, PairObjective, float]:
-    """A start, a basis and about the value, from a tenth of the items where there are many."""
-    p = objective.X.shape[1]
-    coarse = _coarser(objective)
-    if coarse is not None:
-        start, coarse, _ = _smooth_start(coarse)
-        result = _solve(coarse, start, 20, tol=1e-6)
-        basis = coarse.basis
-        if coarse.X.shape[0] <= _COARSE and p <= _MAX_COLUMNS:
-            basis = replace(coarse, basis=None).whitening(result.x)
-        return result.x, _with_help(objective, coarse, basis), result.value
-    coef = np.zeros(p)
-    value = objective.value(coef)
-    if p <= min(_MAX_COLUMNS, objective.X.shape[0]):
-        objective = replace(objective, basis=objective.whitening(coef))
-    return coef, objective, value
-
-
-def minimize_hinge(
-    objective: PairObjective, tol: float, max_iter: int, callback: Callback | None = None
-) -> Fit:
-    r"""Minimise for the hinge, with a certificate.
-
-    The kink is replaced by a parabola of width :math:`\mu`, Newton solves the smooth problem, and
-    :math:`\mu` shrinks until the duality gap is at most `tol` times the objective. Minus the smooth
-    loss's derivative at each pair, :math:`\beta_{ab} \in [0, 1]`, is feasible for the dual
-
-    .. math::
-
-        \max_\beta \; \sum_{a, b} m_{ab} \beta_{ab}
-        - \frac{1}{2 \alpha} \Bigl\| \sum_{a, b} m_{ab} \beta_{ab} (x_a - x_b) \Bigr\|^2,
-
-    whose value, a lower bound on the minimum, is read off the sums already computed: the norm is
-    that of the smooth loss's gradient.
-    """
-    coef, smoothing, objective, value = _hinge_start(objective)
-    best = Fit(coef, np.inf, np.inf, 0, "", False)
-    goal = 1e-4 * value
-    if smoothing < _FIRST_SMOOTHING:
-        smoothing, goal = _LATER_SMOOTHING, min(1e-4, 1e-3 * tol) * value
-    n_iter, reason = 0, ""
-    while not reason:
-        smooth = objective.smoothed(smoothing)
-        result = _solve(smooth, coef, max_iter - n_iter, tol=goal)
-        coef, n_iter = result.x, n_iter + max(1, result.n_iter)
-        found, residual = _certify(smooth)
-        best = _better(best, found)
-        if callback is not None:
-            callback(n_iter, best.value, best.gap)
-        target = tol * best.value
-        reason = _stop_hinge(best.gap <= target, n_iter >= max_iter, smoothing)
-        # The gap has two parts: what Newton left, and what the smoothing costs.
-        rounded_off = max(found.gap - residual, 0.3 * target)
-        if residual > 0.3 * rounded_off and result.reason == "decrement":
-            goal = 0.1 * result.decrement * rounded_off / residual
-        else:
-            # The second part is about quadratic in the width while many pairs lie in it.
-            shrink = min(0.3, max(0.03, 0.7 * (target / rounded_off) ** 0.5))
-            smoothing, goal = shrink * smoothing, max(goal * shrink, 1e-16 * best.value)
-    return replace(best, n_iter=n_iter, reason=_REASONS[reason], converged=reason == "gap")
+    slopes: np.ndarray | None = None
+    dual_sum: float = 0.0
 
 
 _REASONS = {
@@ -327,56 +94,247 @@ _REASONS = {
 }
 
 
-def _stop_hinge(closed: bool, out_of_steps: bool, smoothing: float) -> str:
-    if closed:
-        return "gap"
-    if out_of_steps:
-        return "max_iter"
-    return "rounding" if smoothing <= _SMALLEST_SMOOTHING else ""
-
-
-def _better(best: Fit, found: Fit) -> Fit:
+def better(best: Fit, found: Fit) -> Fit:
     """The lower objective with the higher lower bound: they need not come from one iterate."""
-    if not np.isfinite(best.value):
-        return found
-    bound = max(best.value - best.gap, found.value - found.gap)
+    dual = max(best, found, key=lambda fit: fit.value - fit.gap)
     lower = min(best, found, key=lambda fit: fit.value)
-    return replace(lower, gap=max(lower.value - bound, 0.0))
+    gap = max(lower.value - (dual.value - dual.gap), 0.0)
+    return replace(lower, gap=gap, slopes=dual.slopes, dual_sum=dual.dual_sum)
 
 
-def _certify(smooth: PairObjective) -> tuple[Fit, float]:
-    """The hinge objective where the smooth one was last evaluated, and its distance to the dual.
+def stopped(best: Fit, n_iter: int, reason: str) -> Fit:
+    """The best point of an iteration on a duality gap, with the reason for its end."""
+    return replace(best, n_iter=n_iter, reason=_REASONS[reason], converged=reason == "gap")
 
-    Also returned is the part of that distance that the smooth problem's gradient accounts for.
+
+class PairRisk:
+    """Pair sum of linear scores plus a ridge; see `rankbook.solvers.newton.Objective`.
+
+    Parameters
+    ----------
+    design : Design
+        Items.
+    sums : PairSums
+        The pair sum as a function of the scores.
+    ridge : ndarray of shape (p,)
+        Weight of half the square of each scaled coefficient.
     """
-    coef, point, slope = smooth.last
-    alpha = smooth.alpha
-    value = smooth.scale * point.hinge_sum() + 0.5 * alpha * float(coef @ coef)
-    dual = smooth.scale * point.dual_sum - float(slope @ slope) / (2.0 * alpha)
-    gradient = slope + alpha * coef
-    residual = float(gradient @ gradient) / (2.0 * alpha)
-    return Fit(coef, value, max(value - dual, 0.0), 0, "", False), residual
+
+    def __init__(self, design: Design, sums: PairSums, ridge: np.ndarray) -> None:
+        self.design, self.sums, self.ridge = design, sums, ridge
+        # Coefficients are basis @ z, and Newton works on z.
+        self.basis: np.ndarray | None = None
+        # Where the Hessian is taken instead: the objective of fewer items.
+        self.proxy: PairRisk | None = None
+        # Added to the Hessian: directions alone depend on it.
+        self.damping = 0.0
+        # The coefficients last evaluated, and the pair sum there.
+        self._last: tuple[np.ndarray, Any] | None = None
+
+    def _changed(self, **changes: Any) -> PairRisk:
+        other = copy(self)
+        other._last = None
+        for name, value in changes.items():
+            setattr(other, name, value)
+        return other
+
+    def in_basis(self, basis: np.ndarray | None, proxy: PairRisk | None = None) -> PairRisk:
+        """The same function of other variables, perhaps with the Hessian of fewer items."""
+        return self._changed(basis=basis, proxy=proxy)
+
+    def damped(self, damping: float) -> PairRisk:
+        """The same function, with at least this curvature in the Hessian that it gives."""
+        proxy = None if self.proxy is None else self.proxy.damped(damping)
+        return self._changed(proxy=proxy, damping=float(damping))
+
+    def with_loss(self, loss: Loss) -> PairRisk:
+        """The objective with another loss of the same pairs."""
+        proxy = None if self.proxy is None else self.proxy.with_loss(loss)
+        return self._changed(sums=self.sums.with_loss(loss), proxy=proxy)
+
+    def coef(self, z: np.ndarray) -> np.ndarray:
+        """Coefficients of a point."""
+        return z if self.basis is None else self.basis @ z
+
+    def _back(self, gradient: np.ndarray) -> np.ndarray:
+        return gradient if self.basis is None else self.basis.T @ gradient
+
+    def point(self, coef: np.ndarray) -> Any:
+        """The pair sum at the scores of the coefficients; None where those overflow."""
+        if self._last is not None and np.array_equal(self._last[0], coef):
+            return self._last[1]
+        scores = self.design.scores(coef)
+        if not np.isfinite(scores).all():
+            return None
+        self._last = coef.copy(), self.sums.at(scores)
+        return self._last[1]
+
+    def penalty(self, coef: np.ndarray) -> float:
+        """The ridge's part of the objective."""
+        return 0.5 * float(self.ridge @ coef**2)
+
+    def value(self, z: np.ndarray) -> float:
+        """Objective at a point."""
+        coef = self.coef(z)
+        point = self.point(coef)
+        if point is None:
+            return np.inf
+        return point.value / self.sums.different + self.penalty(coef)
+
+    def loss_gradient(self, point: Any) -> np.ndarray:
+        """Gradient of the mean loss with respect to the coefficients."""
+        return self.design.adjoint(point.gradient() / self.sums.different)
+
+    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
+        """Objective, gradient and Hessian at a point."""
+        value = self.value(z)
+        if not np.isfinite(value):
+            return np.inf, None, None
+        coef = self.coef(z)
+        gradient = self.loss_gradient(self.point(coef)) + self.ridge * coef
+        return value, self._back(gradient), self._hessian(coef)
+
+    def _hessian(self, coef: np.ndarray) -> Any:
+        source = self if self.proxy is None else self.proxy
+        point = source.point(coef)
+        if source.forms_hessian:
+            hessian = source.hessian(point)
+            return hessian if self.basis is None else self.basis.T @ hessian @ self.basis
+        return lambda v: self._back(source.product(point, self.coef(v)))
+
+    @property
+    def forms_hessian(self) -> bool:
+        """Whether the Hessian is had for the work of a few products."""
+        n, p = self.design.shape
+        pairs = self.sums.n_kept
+        if pairs is None:
+            return False
+        # Numbers of multiply-adds: X'(LX), and L v, X v, X' u for a product.
+        edges = 2.0 * pairs + n
+        matrix = edges * p + n * p * p / _DENSE_SPEED
+        return matrix <= _PRODUCTS * (2.0 * edges + 2.0 * n * p)
+
+    def product(self, point: Any, v: np.ndarray) -> np.ndarray:
+        """Hessian at a point times a vector of coefficients."""
+        image = point.hessian_product(self.design.scores(v)) / self.sums.different
+        return self.design.adjoint(image) + (self.ridge + self.damping) * v
+
+    def hessian(self, point: Any) -> np.ndarray:
+        """Hessian at a point."""
+        if self.sums.n_kept is None:
+            rows = [self.product(point, column) for column in np.eye(len(self.ridge))]
+            hessian = np.stack(rows)
+            return 0.5 * (hessian + hessian.T)
+        hessian = self.design.pair_gram(*point.curved) / self.sums.different
+        return hessian + np.diag(self.ridge + self.damping)
+
+    def whitening(self, coef: np.ndarray) -> np.ndarray:
+        """A basis in which the Hessian at the coefficients is the identity."""
+        hessian = self.hessian(self.point(coef))
+        p = len(coef)
+        # A flat direction keeps its scale: the basis must stay invertible.
+        floor = 1e-10 * max(np.trace(hessian) / p, np.finfo(float).tiny)
+        factor = cholesky(hessian + floor * np.eye(p), lower=True)
+        return solve_triangular(factor, np.eye(p), lower=True).T
+
+    def thinned(self, share: float) -> PairRisk | None:
+        """The objective of a random part of the items (of whole queries), or None if too small."""
+        rows = self.sums.thinned(share)
+        if len(rows) < 100:
+            return None
+        sums = self.sums.subset(rows)
+        if sums.different <= 0 or sums.total <= 0:
+            return None
+        return PairRisk(self.design.subset(rows), sums, self.ridge)
 
 
-def _hinge_start(objective: PairObjective) -> tuple[np.ndarray, float, PairObjective, float]:
-    """Coefficients, a smoothing that suits them, the objective with its helps, about its value."""
-    p = objective.X.shape[1]
-    coarse = _coarser(objective)
-    if coarse is None:
-        coef = np.zeros(p)
-        value = objective.value(coef)
-        if p <= min(_MAX_COLUMNS, objective.X.shape[0]):
-            # At zero every pair is on the hinge's slope, where it has no curvature; that of the
-            # squared hinge is the scatter of the differences.
-            squared = replace(objective, pairs=SortedPairs(objective.pairs.data, 2))
-            objective = replace(objective, basis=squared.whitening(coef))
-        return coef, _FIRST_SMOOTHING, objective, value
-    start, smoothing, coarse, _ = _hinge_start(coarse)
-    while smoothing > _LATER_SMOOTHING:
-        result = _solve(coarse.smoothed(smoothing), start, 20, tol=1e-6)
-        start, smoothing = result.x, 0.2 * smoothing
-    basis = coarse.basis
-    if coarse.X.shape[0] <= _COARSE and p <= _MAX_COLUMNS:
-        basis = replace(coarse.smoothed(0.1), basis=None).whitening(start)
-    helped = _with_help(objective, coarse, basis)
-    return start, 4.0 * _LATER_SMOOTHING, helped, result.value
+def solve(risk: PairRisk, coef: np.ndarray, max_iter: int, **options: Any) -> NewtonResult:
+    """Newton in the objective's basis, from and to coefficients.
+
+    Steps along a proxy's directions converge linearly, fast if the proxy is like the whole; if
+    not, the whole sample's Hessian takes over.
+    """
+    if risk.proxy is None:
+        return _newton(risk, coef, max_iter=max_iter, **options)
+    result = _newton(risk, coef, max_iter=min(max_iter, _PROXY_STEPS), **options)
+    taken = result.n_iter
+    if not result.converged and taken < max_iter:
+        exact = risk.in_basis(risk.basis)
+        result = _newton(exact, result.x, max_iter=max_iter - taken, **options)
+        result = replace(result, n_iter=result.n_iter + taken)
+    return result
+
+
+def _newton(risk: PairRisk, coef: np.ndarray, **options: Any) -> NewtonResult:
+    result = minimize(risk, _in_basis(risk, coef), **options)
+    return replace(result, x=risk.coef(result.x))
+
+
+def coarser(risk: PairRisk) -> PairRisk | None:
+    """The objective of a tenth of the items, where there are many."""
+    n = risk.design.shape[0]
+    return risk.thinned(max(0.1, COARSE / 4 / n)) if n > COARSE else None
+
+
+def with_help(risk: PairRisk, coarse: PairRisk, basis: np.ndarray | None) -> PairRisk:
+    """The objective in a basis, with a part of the items for its Hessian if that is enough."""
+    n, p = coarse.design.shape
+    return risk.in_basis(basis, coarse.in_basis(None) if n >= _PROXY_ITEMS * p else None)
+
+
+def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
+    """Minimise for a differentiable loss.
+
+    Stops when half the squared Newton decrement is at most `tol` times the objective.
+    """
+    zero = np.zeros(risk.design.shape[1])
+    at_zero = risk.sums.total * float(risk.sums.loss(0.0)) / risk.sums.different
+    coef, risk, value = _smooth_start(risk)
+    if risk.ridge.min() < _FLAT:
+        # Collinear columns leave flat directions, along which a step would be all rounding.
+        risk = risk.damped(_FLAT)
+    if coef.any() and not risk.value(_in_basis(risk, coef)) <= at_zero:
+        # The items left out of the start may lose much there, or overflow.
+        coef = zero
+    result = solve(risk, coef, max_iter, tol=tol * value, callback=_newton_callback(report))
+    gradient = result.gradient
+    if risk.basis is not None:
+        gradient = np.linalg.solve(risk.basis.T, gradient)
+    gap = strong_convexity_gap(gradient, risk.ridge)
+    return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
+
+
+def strong_convexity_gap(gradient: np.ndarray, ridge: np.ndarray) -> float:
+    """How far the ridge lets the minimum be below: the sum of g^2 / (2 ridge)."""
+    with np.errstate(divide="ignore", over="ignore"):
+        terms = (
+            0.5 * np.divide(gradient, np.sqrt(ridge), where=gradient != 0, out=0 * gradient) ** 2
+        )
+    return float(terms.sum())
+
+
+def _in_basis(risk: PairRisk, coef: np.ndarray) -> np.ndarray:
+    return coef if risk.basis is None else np.linalg.solve(risk.basis, coef)
+
+
+def _newton_callback(report: Report | None) -> Callable | None:
+    if report is None:
+        return None
+    return lambda n_iter, x, value, decrement: report(n_iter, value, decrement)
+
+
+def _smooth_start(risk: PairRisk) -> tuple[np.ndarray, PairRisk, float]:
+    """A start, a basis and about the value, from a tenth of the items where there are many."""
+    n, p = risk.design.shape
+    coarse = coarser(risk)
+    if coarse is not None:
+        start, coarse, _ = _smooth_start(coarse)
+        result = solve(coarse, start, 20, tol=1e-6)
+        basis = coarse.basis
+        if coarse.design.shape[0] <= COARSE and p <= MAX_COLUMNS and not risk.forms_hessian:
+            basis = coarse.in_basis(None).whitening(result.x)
+        return result.x, with_help(risk, coarse, basis), result.value
+    coef = np.zeros(p)
+    if p <= min(MAX_COLUMNS, n) and not risk.forms_hessian:
+        risk = risk.in_basis(risk.whitening(coef))
+    return coef, risk, risk.value(coef)

@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
@@ -14,21 +13,20 @@ from sklearn.utils.validation import validate_data
 
 from rankbook import losses
 from rankbook._cost_scale import require_scale_condition, with_consistent_terms
-from rankbook._validation import check_costs, check_labels, check_qid, check_scalar, check_weights
+from rankbook._progress import progress
+from rankbook._validation import check_costs, check_qid, check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
-from rankbook.models._pair_objective import (
-    Callback,
-    Fit,
-    PairObjective,
-    different_labels,
-    minimize_hinge,
-    minimize_smooth,
-)
-from rankbook.solvers._pair_data import PairData
+from rankbook.models._degenerate import least_norm_pairs, warn_if_separated
+from rankbook.models._hinge_path import minimize_hinge
+from rankbook.models._pair_objective import Fit, PairRisk, minimize_smooth
+from rankbook.solvers import PairSums
+from rankbook.solvers.design import Design
 
 __all__ = ["PairwiseRanker"]
 
 _SMOOTH_TOL, _HINGE_TOL = 1e-10, 1e-6
+# Without a ridge, scores that stay this close have not run off to infinity.
+_LARGE_DIFFERENCE = 8.0
 
 
 class PairwiseRanker(LinearRankerMixin, BaseEstimator):
@@ -42,8 +40,8 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         w_a w_{b'}\, \ell\bigl((x_a - x_{b'})^\top b\bigr) + \frac{\alpha}{2} b^\top b,
 
     N the number (with weights, the total weight) of pairs with different labels. Without queries
-    all pairs count; with `qid`, the pairs of all queries are pooled. No pair is ever formed: a pass
-    costs O(n p) and a sort, whatever the number of pairs.
+    all pairs count; with `qid`, the pairs of all queries are pooled. Pairs are kept only in queries
+    where they are few; otherwise a pass costs O(n p) and a sort, whatever the number of pairs.
 
     ===============  ============================================================
     loss             for two classes this is the objective of
@@ -52,12 +50,13 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     "hinge"          RankSVM (Herbrich et al., 2000; Joachims, 2002)
     "squared_hinge"  RankSVM with squared slacks (as in PRSVM, Chapelle and Keerthi, 2010)
     "exponential"    RankBoost (Freund et al., 2003), over all linear scores at once
+    "squared"        pairwise least squares (as in RankRLS, Pahikkala et al., 2009)
     ===============  ============================================================
 
     Parameters
     ----------
-    loss : {"logistic", "exponential", "squared_hinge", "hinge"}, default="logistic"
-        Loss of a score difference; or the loss object.
+    loss : str or Loss, default="logistic"
+        Loss of a score difference: a name from the table, or one of your own.
     costs : {"linear", "constant", "dcg"}, None or array-like of shape (K, K), default="linear"
         ``costs[j, i]``, j < i, of ranking an item of class j above one of class i. None means
         constant.
@@ -66,7 +65,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         equal ones included: Theorem 4 of Uematsu and Lee (2013), under which a calibrated loss
         orders items as the best ranking does. If false, :math:`m_{ji} = c_{ji}` for j < i alone.
         For two classes there is no difference.
-    alpha : float, default=1.0
+    alpha : float, default=1e-3
         Weight of the ridge; positive for the hinge, at least 0 for the others.
     tol : float, optional
         Relative accuracy of the objective. For smooth losses the iteration stops when half the
@@ -75,6 +74,9 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         losses and 1e-6 for the hinge.
     max_iter : int, default=200
         Largest number of Newton steps on the full sample.
+    labels : array-like, default=None
+        All classes, lowest first; needed where the labels are neither numbers nor an ordered
+        Categorical.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -83,7 +85,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     coef_ : ndarray of shape (p,)
         Coefficients. There is no intercept: it would cancel in every pair.
     classes_ : ndarray of shape (K,)
-        The labels, in order.
+        The labels, lowest first.
     pair_weights_ : ndarray of shape (K, K)
         The matrix m.
     objective_ : float
@@ -104,9 +106,21 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     CostConditionError
         By `fit`, if `consistent` and the costs of three or more classes do not come from a scale.
 
+    Warns
+    -----
+    SeparationWarning
+        By `fit`, if ``alpha=0`` and some direction never lowers a pair's margin and raises some: a
+        loss that does not reach zero has no minimiser then. The coefficients are finite, and the
+        objective is within the tolerance of its infimum.
+    CollinearityWarning
+        By `fit`, if ``alpha=0`` and some combination of columns does not differ within any pair:
+        the coefficients of least norm are given. Up to 1500 columns are examined.
+
     Notes
     -----
-    Smooth losses are minimised by Newton's method with conjugate gradients. The hinge is
+    Columns are shifted and scaled inside the solver; the coefficients are those of X as given.
+    Smooth losses are minimised by Newton's method with conjugate gradients, or with the Hessian
+    itself where pairs are kept. The hinge is
     minimised through a parabola of width mu at its kink, with mu shrunk until the duality gap of
     the hinge itself is within `tol`. Large samples start from the fit of a tenth of the items.
 
@@ -122,7 +136,8 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     >>> from rankbook.models import PairwiseRanker
     >>> X = [[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [2.0, 1.0], [3.0, 3.0]]
     >>> y = ["bad", "fair", "fair", "good", "good"]
-    >>> ranker = PairwiseRanker(loss="hinge", alpha=0.1).fit(X, y)
+    >>> labels = ["bad", "fair", "good"]
+    >>> ranker = PairwiseRanker(loss="hinge", alpha=0.1, labels=labels).fit(X, y)
     >>> ranker.coef_.round(2) + 0.0
     array([1., 0.])
     >>> ranker.score(X, y)
@@ -134,9 +149,10 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         loss: str = "logistic",
         costs: Any = "linear",
         consistent: bool = True,
-        alpha: float = 1.0,
+        alpha: float = 1e-3,
         tol: float | None = None,
         max_iter: int = 200,
+        labels: Any = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -145,13 +161,16 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         self.alpha = alpha
         self.tol = tol
         self.max_iter = max_iter
+        self.labels = labels
         self.verbose = verbose
 
     def fit(
         self,
         X: ArrayLike,
         y: ArrayLike,
+        *,
         qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> PairwiseRanker:
         """Fit the coefficients.
@@ -164,6 +183,8 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
             Ordered labels.
         qid : array-like of shape (n,), default=None
             Query of every item; pairs are formed within queries.
+        group : array-like of shape (n_queries,), default=None
+            In place of `qid`, the sizes of consecutive queries.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights; a pair weighs the product of its items'.
 
@@ -173,82 +194,75 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
             The fitted estimator.
         """
         loss, tol = self._check_parameters()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=np.float64,
-            order="C",
-            y_numeric=False,
-            ensure_min_samples=2,
+        items: Any = validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
-        X = sp.csr_array(X) if sp.issparse(X) else _centred(X)
-        data = self._pair_data(y, qid, sample_weight)
-        objective = PairObjective.build(X, data, loss, float(self.alpha))
-        fit = self._minimize(objective, loss, tol)
-        if not fit.converged:
-            warnings.warn(
-                f"PairwiseRanker stopped early: {fit.reason}. Its objective is at most "
-                f"{fit.gap:.1e} above the minimum.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self.coef_ = fit.coef
-        self.objective_ = fit.value
+        codes = self._encode_labels(y, items.shape[0])
+        sums, unit = self._pair_sums(codes, loss, qid, group, sample_weight)
+        # Costs of any unit: the objective is divided by it, and so is the ridge.
+        alpha = min(float(self.alpha) / unit, 1e300)
+        design = Design.build(items, alpha)
+        risk = PairRisk(design, sums, (alpha**0.5 / design.scale / design.unit) ** 2)
+        fit = self._minimize(risk, tol)
+        self._warn(risk, fit, unit)
+        coef = design.coef(fit.coef)
+        self.coef_ = coef if self.alpha else least_norm_pairs(coef, design, sums)
+        self.objective_ = unit * fit.value
         self.dual_gap_ = fit.gap / fit.value if fit.value > 0 else 0.0
         self.n_iter_ = max(1, fit.n_iter)
         self.stopped_ = fit.reason
         return self
 
+    def _warn(self, risk: PairRisk, fit: Fit, unit: float) -> None:
+        """Say if the minimum was not reached, or if there is none."""
+        if not fit.converged:
+            warnings.warn(
+                f"PairwiseRanker stopped early: {fit.reason}. Its objective is at most "
+                f"{unit * fit.gap:.1e} above the minimum.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        loss = risk.sums.loss
+        if self.alpha == 0 and loss.is_non_increasing and not loss.reaches_zero:
+            scores = risk.design.scores(fit.coef)
+            if not fit.converged or np.ptp(scores) > _LARGE_DIFFERENCE:
+                warn_if_separated(risk.sums.margin_rows(risk.design.X))
+
     def _check_parameters(self) -> tuple[losses.Loss, float]:
         loss = losses.get(self.loss)
-        smooth = loss.name != "hinge"
-        check_scalar(self.alpha, "alpha", low=0.0, strict_low=not smooth)
+        check_scalar(self.alpha, "alpha", low=0.0, strict_low=not loss.is_smooth)
         check_scalar(self.max_iter, "max_iter", low=1, integer=True)
         if not isinstance(self.consistent, (bool, np.bool_)):
             raise TypeError(f"consistent must be True or False, got {self.consistent!r}")
         if self.tol is None:
-            return loss, _SMOOTH_TOL if smooth else _HINGE_TOL
+            return loss, _SMOOTH_TOL if loss.is_smooth else _HINGE_TOL
         return loss, check_scalar(self.tol, "tol", low=0.0, strict_low=True)
 
-    def _pair_data(
-        self, y: np.ndarray, qid: ArrayLike | None, sample_weight: ArrayLike | None
-    ) -> PairData:
-        """Codes, pair weights and queries; at least one pair must have different labels."""
-        codes, self.classes_ = check_labels(y)
-        matrix = check_costs(self.costs, self.classes_.size)
-        if self.consistent and self.classes_.size > 2:
+    def _pair_sums(
+        self, codes: np.ndarray, loss: losses.Loss, qid: Any, group: Any, sample_weight: Any
+    ) -> tuple[PairSums, float]:
+        """The sum over pairs at costs of at most one, and the largest cost."""
+        n_classes = len(self.classes_)
+        matrix = check_costs(self.costs, n_classes)
+        unit = float(matrix.max())
+        if unit > 0:
+            matrix = matrix / unit
+        if self.consistent and n_classes > 2:
             require_scale_condition(matrix, "Set consistent=False, or use costs from a scale.")
             matrix = with_consistent_terms(matrix)
-        self.pair_weights_ = matrix
+        self.pair_weights_ = unit * matrix
         weight = check_weights(sample_weight, codes.size)
-        data = PairData.build(codes, matrix, weight, check_qid(qid, codes.size))
-        if different_labels(data) <= 0:
-            where = "of positive weight" + (" within a query" if qid is not None else "")
+        if weight is not None:
+            weight = weight / weight.max()
+        query = check_qid(qid, codes.size, group=group)
+        labels = np.arange(n_classes)
+        sums = PairSums(codes, loss, matrix, sample_weight=weight, qid=query, labels=labels)
+        if sums.different <= 0:
+            where = "of positive weight" + (" within a query" if query is not None else "")
             raise ValueError(f"y must hold two items {where} with different labels, got none")
-        return data
+        return sums, unit
 
-    def _minimize(self, objective: PairObjective, loss: losses.Loss, tol: float) -> Fit:
-        method = minimize_hinge if loss.name == "hinge" else minimize_smooth
-        if not self.verbose:
-            return method(objective, tol, self.max_iter)
-        from tqdm.auto import tqdm
-
-        with tqdm(total=self.max_iter, desc="Newton", unit="step", leave=False) as bar:
-
-            def show(n_iter: int, value: float, gap: float) -> None:
-                bar.update(n_iter - bar.n)
-                bar.set_postfix(objective=f"{value:.6g}", to_go=f"{gap:.1e}")
-
-            callback: Callback = show
-            return method(objective, tol, self.max_iter, callback)
-
-
-def _centred(X: np.ndarray) -> np.ndarray:
-    """X less its column means where those dwarf the spread: differences then keep their digits."""
-    rows = X[:: max(1, len(X) // 10_000)]
-    centre = rows.mean(axis=0)
-    if (np.abs(centre) <= 1e3 * rows.std(axis=0) + np.finfo(float).tiny).all():
-        return X
-    return X - centre
+    def _minimize(self, risk: PairRisk, tol: float) -> Fit:
+        method = minimize_smooth if risk.sums.loss.is_smooth else minimize_hinge
+        with progress(self.verbose, self.max_iter) as report:
+            return method(risk, tol, self.max_iter, report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,11 +14,13 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import validate_data
 
 from rankbook import losses
-from rankbook._validation import check_labels, check_scalar, check_weights
-from rankbook.exceptions import CollinearityError, SeparationError
+from rankbook._progress import progress
+from rankbook._validation import check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
+from rankbook.models._degenerate import least_norm_items, warn_if_separated
 from rankbook.models._margin_risk import MarginRisk
-from rankbook.solvers.newton import NewtonResult, minimize
+from rankbook.solvers import NewtonResult, minimize
+from rankbook.solvers.design import Design
 
 __all__ = ["UnivariateRanker"]
 
@@ -42,9 +45,9 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
 
     Parameters
     ----------
-    loss : {"logistic", "exponential"}, default="logistic"
-        :math:`\log(1 + e^{-z})` or :math:`e^{-z}`; or the loss object.
-    alpha : float, default=1.0
+    loss : {"logistic", "exponential", "squared_hinge", "squared"} or Loss, default="logistic"
+        A proper loss: its minimiser orders items by their probability.
+    alpha : float, default=1e-3
         Weight of the penalty, at least 0.
     balanced : bool, default=False
         Multiply the weights of each class by 1 / (2 P(class)), so that both classes weigh the
@@ -54,6 +57,9 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
         optimal objective, is at most `tol`.
     max_iter : int, default=100
         Largest number of Newton steps.
+    labels : array-like, default=None
+        Both classes, the negative first; needed where the labels are neither numbers nor an
+        ordered Categorical.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -64,7 +70,7 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     intercept_ : float
         Intercept; it moves all scores alike and so does not change the ranking.
     classes_ : ndarray of shape (2,)
-        The labels, in order.
+        The labels, the negative first.
     objective_ : float
         The minimum.
     n_iter_ : int
@@ -72,13 +78,14 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     n_features_in_ : int
         Columns of X.
 
-    Raises
-    ------
-    SeparationError
-        By `fit`, if ``alpha == 0`` and a hyperplane separates the classes: no minimiser exists.
-    CollinearityError
-        By `fit`, if ``alpha == 0`` and some columns, or a column and the intercept, are linearly
-        dependent: the minimiser is not unique.
+    Warns
+    -----
+    SeparationWarning
+        By `fit`, if ``alpha=0`` and a hyperplane separates the classes: a loss that does not reach
+        zero has no minimiser. The fit is finite and within `tol` of the infimum.
+    CollinearityWarning
+        By `fit`, if ``alpha=0`` and some columns, or a column and the intercept, are linearly
+        dependent: the coefficients of least norm are given. Up to 1500 columns are examined.
 
     Notes
     -----
@@ -94,7 +101,8 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     loss at `alpha` is unbalanced exponential loss at :math:`2 \alpha \sqrt{p (1 - p)}`.
 
     Up to 1500 columns the Hessian is formed, O(n p^2) a step; beyond, Newton systems are solved by
-    conjugate gradients. Sparse X stays sparse.
+    conjugate gradients. Sparse X stays sparse. Columns are shifted and scaled inside the solver;
+    the coefficients are those of X as given.
 
     References
     ----------
@@ -105,20 +113,22 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     --------
     >>> from rankbook.models import UnivariateRanker
     >>> X = [[0.0], [1.0], [2.0], [3.0]]
-    >>> ranker = UnivariateRanker(alpha=0.1).fit(X, ["bad", "good", "bad", "good"])
+    >>> y = ["bad", "good", "bad", "good"]
+    >>> ranker = UnivariateRanker(alpha=0.1, labels=["bad", "good"]).fit(X, y)
     >>> ranker.decision_function([[0.5], [2.5]]).round(3)
     array([-0.637,  0.637])
-    >>> ranker.score(X, ["bad", "good", "bad", "good"])
+    >>> ranker.score(X, y)
     0.75
     """
 
     def __init__(
         self,
         loss: str = "logistic",
-        alpha: float = 1.0,
+        alpha: float = 1e-3,
         balanced: bool = False,
         tol: float = 1e-20,
         max_iter: int = 100,
+        labels: Any = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -126,10 +136,11 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
         self.balanced = balanced
         self.tol = tol
         self.max_iter = max_iter
+        self.labels = labels
         self.verbose = verbose
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
     ) -> UnivariateRanker:
         """Fit coefficients and intercept.
 
@@ -148,41 +159,49 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
             The fitted estimator.
         """
         loss = self._check_parameters()
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse="csr",
-            dtype=np.float64,
-            order="C",
-            y_numeric=False,
-            ensure_min_samples=2,
+        items: Any = validate_data(
+            self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
-        X = sp.csr_array(X) if sp.issparse(X) else X
-        sign, weights = self._check_target(y, sample_weight)
-        risk = MarginRisk(X, sign, weights, loss, float(self.alpha))
+        sign, weights = self._check_target(self._encode_labels(y, items.shape[0]), sample_weight)
+        design = Design.build(items, float(self.alpha))
+        ridge = (float(self.alpha) ** 0.5 / design.scale / design.unit) ** 2
+        risk = MarginRisk(design, sign, weights, loss, ridge)
         result = self._minimize(risk)
+        self._warn(risk, result)
+        coef, intercept = design.coef(result.x[:-1]), float(result.x[-1])
         if self.alpha == 0:
-            _require_minimiser(risk, result)
+            coef, intercept = least_norm_items(coef, intercept, design, weights)
+        self.coef_ = coef
+        self.intercept_ = intercept - float(design.shift @ coef)
+        self.objective_ = result.value
+        self.n_iter_ = max(1, result.n_iter)
+        return self
+
+    def _warn(self, risk: MarginRisk, result: NewtonResult) -> None:
+        """Say if the minimum was not reached, or if there is none."""
         if not result.converged:
             warnings.warn(
                 f"UnivariateRanker stopped early: {result.message}. Its objective is estimated "
                 f"{result.decrement:.1e} above the minimum.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        self.coef_ = result.x[:-1].copy()
-        self.intercept_ = float(result.x[-1])
-        self.objective_ = result.value
-        self.n_iter_ = max(1, result.n_iter)
-        return self
+        if self.alpha > 0 or risk.loss.reaches_zero:
+            return
+        kept = risk.weights > 0
+        margins = risk.margins(result.x)[kept]
+        if not result.converged or np.abs(margins).max() > _LARGE_MARGIN:
+            rows = sp.csr_array(risk.design.subset(kept).X)
+            ones = np.ones((rows.shape[0], 1))
+            warn_if_separated(sp.hstack([rows, ones]) * risk.sign[kept][:, None])
 
     def _check_parameters(self) -> losses.Loss:
         loss = losses.get(self.loss)
-        if not isinstance(loss, (losses.Exponential, losses.Logistic)):
+        if not (loss.is_proper and loss.is_smooth):
             raise ValueError(
-                f"loss must be 'exponential' or 'logistic', got {self.loss!r}: the univariate "
-                "minimiser of others does not order items by their probability"
+                f"loss must be proper and smooth, got {self.loss!r}: its minimiser does not order "
+                "items by their probability. Take 'logistic', 'exponential', 'squared_hinge' or "
+                "'squared'"
             )
         check_scalar(self.alpha, "alpha", low=0.0)
         check_scalar(self.tol, "tol", low=0.0)
@@ -192,17 +211,16 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
         return loss
 
     def _check_target(
-        self, y: np.ndarray, sample_weight: ArrayLike | None
+        self, codes: np.ndarray, sample_weight: ArrayLike | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Labels as -1 and 1, and weights that sum to one."""
-        codes, self.classes_ = check_labels(y)
         if self.classes_.size != 2:
             raise ValueError(
                 "Only binary classification is supported. y must hold two classes, got "
                 f"{self.classes_.size}: {self.classes_[:10].tolist()}"
             )
         weights = check_weights(sample_weight, codes.size)
-        weights = np.ones(codes.size) if weights is None else weights
+        weights = np.ones(codes.size) if weights is None else weights / weights.max()
         mass = np.bincount(codes, weights=weights)
         if not (mass > 0).all():
             missing = self.classes_[mass == 0].tolist()
@@ -214,18 +232,16 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
         return np.where(codes == 1, 1.0, -1.0), weights
 
     def _minimize(self, risk: MarginRisk) -> NewtonResult:
-        start = self._start(risk)
-        if not self.verbose:
-            return minimize(risk, start, tol=self.tol, max_iter=self.max_iter)
-        from tqdm.auto import tqdm
-
-        with tqdm(total=self.max_iter, desc="Newton", unit="step", leave=False) as bar:
-
-            def show(n_iter: int, x: np.ndarray, value: float, decrement: float) -> None:
-                bar.update(n_iter - bar.n)
-                bar.set_postfix(objective=f"{value:.6g}", to_go=f"{decrement:.1e}")
-
-            return minimize(risk, start, tol=self.tol, max_iter=self.max_iter, callback=show)
+        with progress(self.verbose, self.max_iter) as report:
+            return minimize(
+                risk,
+                self._start(risk),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=None
+                if report is None
+                else lambda n_iter, x, value, to_go: report(n_iter, value, to_go),
+            )
 
     def _start(self, risk: MarginRisk) -> np.ndarray:
         """The best intercept, or with many items the fit of a thinned sample."""
@@ -247,47 +263,3 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.classifier_tags = ClassifierTags(multi_class=False)
         return tags
-
-
-def _require_minimiser(risk: MarginRisk, result: NewtonResult) -> None:
-    """Raise if the unpenalised risk has no minimiser, or more than one."""
-    kept = risk.weights > 0
-    margins = risk.margins(result.x)[kept]
-    if (margins > 0).all() or (
-        (not result.converged or np.abs(margins).max() > _LARGE_MARGIN)
-        and _is_separated(risk.X[kept], risk.sign[kept])
-    ):
-        raise SeparationError(
-            "a hyperplane separates the two classes of y, so that the loss has no minimiser with "
-            "alpha=0. Set alpha > 0"
-        )
-    if callable(result.hessian):
-        return
-    scale = np.sqrt(np.diagonal(result.hessian))
-    if (scale > 0).all():
-        spectrum = np.linalg.eigvalsh(result.hessian / np.outer(scale, scale))
-        if spectrum[0] > 1e-12 * spectrum[-1]:
-            return
-    raise CollinearityError(
-        "columns of X, or a column and the intercept, are linearly dependent, so that the "
-        "coefficients are not unique with alpha=0. Drop columns or set alpha > 0"
-    )
-
-
-def _is_separated(X: np.ndarray | sp.csr_array, sign: np.ndarray) -> bool:
-    """Whether some y (x b + b_0) >= 0 for all items and > 0 for some, by a linear program."""
-    # Only a fit in trouble comes here, so the solver is not loaded with the package.
-    from scipy.optimize import linprog
-
-    X = sp.csr_array(X)
-    scale = np.abs(X).max(axis=0).toarray().ravel()
-    X = X * (1.0 / np.where(scale > 0, scale, 1.0))
-    rows = sp.csr_array(sp.hstack([X, np.ones((X.shape[0], 1))]) * sign[:, None])
-    objective = -np.asarray(rows.mean(axis=0)).ravel()
-    bounds = [(-1.0, 1.0)] * rows.shape[1]
-    found = linprog(objective, A_ub=-rows, b_ub=np.zeros(X.shape[0]), bounds=bounds, method="highs")
-    if found.x is None:
-        return False
-    slack = rows @ found.x
-    # HiGHS is feasible to 1e-7 in data of unit scale.
-    return bool(slack.max() > 1e-4 and slack.min() > -1e-6)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike
-from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.sparse.linalg import LinearOperator, cg
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import column_or_1d, validate_data
+from typing import Any
 
-from rankbook._validation import (
-    check_labels,
-    check_qid,
-    check_same_length,
-    check_scalar,
-    check_weights,
-)
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from rankbook._validation import check_qid, check_same_length, check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
+from rankbook.models._normal_equations import ridge_solve
 
 __all__ = ["ValueRegularizedRanker"]
 
-# Up to this many rows of the normal equations they are formed and factorised; beyond it a dense
-# matrix of that order would cost more memory than sparse data themselves, and conjugate gradients
-# need products with X alone.
-_DIRECT_LIMIT = 6000
+# Beyond this, products with features overflow.
+_LARGEST_THETA = 1e100
 
 
 class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
@@ -36,7 +28,8 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         \frac1N \sum_{(i, j)} a_{ij}\, b^\top (x_j - x_i)
         + \frac{\theta}{n} \sum_{i=1}^n (b^\top x_i)^2 + \frac{\alpha}{2} b^\top b,
 
-    the first sum over the `N` preferred pairs and the second over the `n` items: the surrogate of
+    the first sum over the `N` preferred pairs and the second over the `n` items (with weights, a
+    pair counts the product of its items', and both sums are weighted means): the surrogate of
     Duchi, Mackey and Jordan (2010), equation (14) with :math:`r(x) = x^2`, on scores that are
     linear in the features, as in their section 4. Only the balance of each item's weights counts,
 
@@ -55,6 +48,9 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         Weight of half the squared norm of the coefficients, at least 0. Where `alpha` is 0 and
         the coefficients are not unique, those of least norm are returned. `theta` and `alpha`
         may not both be 0: the loss is then unbounded below.
+    labels : array-like, default=None
+        All classes, lowest first; needed where the labels are neither numbers nor an ordered
+        Categorical. They count as 0, 1, ..., K-1.
 
     Attributes
     ----------
@@ -62,10 +58,10 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         The coefficients `b`.
     objective_ : float
         The minimum.
-    n_pairs_ : int
-        The number `N` of pairs.
+    n_pairs_ : int or float
+        The number `N` of pairs, or their total weight.
     classes_ : ndarray
-        The sorted labels, after `fit` only.
+        The labels, lowest first, after `fit` only.
     n_features_in_ : int
         The number of features.
 
@@ -77,7 +73,8 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
 
     Time and memory are linear in the number of items, :math:`O(n p^2)` and :math:`O(n p)` for
     `p` features; with fewer items than features the system of order `n` is solved instead.
-    Sparse `X` stays sparse. Systems of an order above 6000 go to conjugate gradients.
+    Sparse `X` stays sparse. Systems of an order above 6000 go to conjugate gradients. Columns are
+    scaled to equal size inside the solver, and the solution is refined against X itself.
 
     References
     ----------
@@ -99,12 +96,19 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
     array([ 2., -1.])
     """
 
-    def __init__(self, theta: float = 1e-4, alpha: float = 1.0) -> None:
+    def __init__(self, theta: float = 1e-4, alpha: float = 1.0, labels: Any = None) -> None:
         self.theta = theta
         self.alpha = alpha
+        self.labels = labels
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        qid: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> ValueRegularizedRanker:
         """Fit to all pairs of different labels within a query, without forming them.
 
@@ -114,28 +118,47 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
             The items' features.
         y : array-like of shape (n,)
             The labels. Numbers count as they are: a pair weighs the difference of its labels.
-            Labels that are not numbers are replaced by 0, 1, ..., K-1 in sorted order.
-        qid : array-like of shape (n,), optional
+            Other labels, and those that `labels` puts in order, count as 0, 1, ..., K-1.
+        qid : array-like of shape (n,), default=None
             The query of each item; one query by default.
+        group : array-like of shape (n_queries,), default=None
+            In place of `qid`, the sizes of consecutive queries.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; a pair weighs the product of its items'.
 
         Returns
         -------
         ValueRegularizedRanker
             The fitted estimator.
         """
-        X = self._check_features(X)
-        grades, codes, classes = _grades(y, X.shape[0])
-        queries = check_qid(qid, X.shape[0])
-        if queries is None:
-            queries = np.zeros(X.shape[0], dtype=np.intp)
-        n_pairs = _count_pairs(codes, queries, classes.size)
-        if n_pairs == 0:
-            raise ValueError("qid must leave a query with two different labels in y, got none")
-        sizes = np.bincount(queries)
-        means = np.bincount(queries, weights=grades) / sizes
-        self._solve(X, sizes[queries] * (grades - means[queries]), n_pairs)
-        self.classes_ = classes
+        items = self._check_features(X)
+        n = items.shape[0]
+        codes = self._encode_labels(y, n)
+        grades = self._grades()[codes]
+        queries = check_qid(qid, n, group=group)
+        queries = np.zeros(n, dtype=np.intp) if queries is None else queries
+        weights = check_weights(sample_weight, n)
+        with np.errstate(over="ignore"):
+            n_pairs = _count_pairs(codes, queries, weights)
+        if not np.isfinite(n_pairs):
+            raise ValueError("sample_weight must give pairs a finite total weight")
+        if n_pairs <= 0:
+            raise ValueError(
+                "qid must leave a query with two different labels in y (of positive weight), got "
+                "none"
+            )
+        mass = np.bincount(queries, weights)
+        w = np.ones(n) if weights is None else weights
+        means = np.bincount(queries, w * grades) / np.where(mass > 0, mass, 1.0)
+        balance = w * mass[queries] * (grades - means[queries])
+        self._solve(items, balance, n_pairs, w / w.sum())
         return self
+
+    def _grades(self) -> np.ndarray:
+        """What a label counts: itself if it is a number whose order was not declared."""
+        if self.labels is None and self.classes_.dtype.kind in "fiub":
+            return self.classes_.astype(float)
+        return np.arange(len(self.classes_), dtype=float)
 
     def fit_pairs(
         self, X: ArrayLike, pairs: ArrayLike, weights: ArrayLike | None = None
@@ -164,19 +187,20 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         >>> float(model.fit_pairs([[0.0], [1.0]], [[1, 0]], [3.0]).coef_[0].round(3))
         5.999
         """
-        X = self._check_features(X)
-        winners, losers = _check_pairs(pairs, X.shape[0])
+        items = self._check_features(X)
+        n = items.shape[0]
+        winners, losers = _check_pairs(pairs, n)
         if weights is not None:
             check_same_length(np.size(weights), winners.size, "weights", "pairs")
         w = check_weights(weights, winners.size, name="weights")
-        gains, losses = (np.bincount(rows, w, minlength=X.shape[0]) for rows in (winners, losers))
-        self._solve(X, (gains - losses).astype(float), winners.size)
+        gains, losses = (np.bincount(rows, w, minlength=n) for rows in (winners, losers))
+        self._solve(items, (gains - losses).astype(float), winners.size, np.full(n, 1.0 / n))
         if hasattr(self, "classes_"):
             del self.classes_
         return self
 
-    def _check_features(self, X):
-        theta = check_scalar(self.theta, "theta", low=0.0)
+    def _check_features(self, X: ArrayLike) -> Any:
+        theta = check_scalar(self.theta, "theta", low=0.0, high=_LARGEST_THETA)
         alpha = check_scalar(self.alpha, "alpha", low=0.0)
         if theta == 0.0 and alpha == 0.0:
             raise ValueError(
@@ -186,38 +210,29 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
             self, X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_samples=2
         )
 
-    def _solve(self, X, balance, n_pairs):
-        n, theta, alpha = X.shape[0], float(self.theta), float(self.alpha)
+    def _solve(self, X: Any, balance: np.ndarray, n_pairs: float, weights: np.ndarray) -> None:
+        theta, alpha = float(self.theta), float(self.alpha)
         u = balance / n_pairs
-        gradient = np.asarray(X.T @ u).ravel()
-        self.coef_ = _ridge_solve(X, u, gradient, 2.0 * theta / n, alpha)
-        self.n_pairs_ = int(n_pairs)
+        self.coef_ = ridge_solve(X, u, 2.0 * theta * weights, alpha)
+        self.n_pairs_ = n_pairs
         scores = np.asarray(X @ self.coef_).ravel()
-        regularizers = theta * (scores @ scores) / n + 0.5 * alpha * (self.coef_ @ self.coef_)
-        self.objective_ = float(regularizers - self.coef_ @ gradient)
+        regularizers = theta * (weights @ scores**2) + 0.5 * alpha * (self.coef_ @ self.coef_)
+        self.objective_ = float(regularizers - u @ scores)
 
 
-def _grades(y, n):
-    """Return labels as numbers, as codes 0..K-1, and the sorted classes."""
-    if y is None:
-        raise ValueError("this estimator requires y to be passed, but the target y is None")
-    y = column_or_1d(y, warn=True)
-    check_same_length(y.size, n, "y", "X")
-    codes, classes = check_labels(y)
-    numeric = np.issubdtype(classes.dtype, np.number) or classes.dtype == bool
-    grades = classes.astype(float) if numeric else np.arange(classes.size, dtype=float)
-    return grades[codes], codes, classes
+def _count_pairs(codes: np.ndarray, queries: np.ndarray, weights: np.ndarray | None) -> int | float:
+    """Number, or total weight, of the pairs of different labels within a query."""
+    key = queries.astype(np.int64) * (int(codes.max()) + 1) + codes
+    cells, place = np.unique(key, return_inverse=True)
+    mass = np.bincount(place, weights)
+    query = cells // (int(codes.max()) + 1)
+    earlier = np.cumsum(mass) - mass
+    # Earlier cells of the same query; exactly none for its first.
+    earlier -= earlier[np.searchsorted(query, query)]
+    return (mass @ earlier).item()
 
 
-def _count_pairs(codes, queries, n_classes):
-    """Count the pairs of different labels within a query."""
-    sizes = np.bincount(queries).astype(np.int64)
-    _, cells = np.unique(queries.astype(np.int64) * n_classes + codes, return_counts=True)
-    cells = cells.astype(np.int64)
-    return int((sizes @ sizes - cells @ cells) // 2)
-
-
-def _check_pairs(pairs, n):
+def _check_pairs(pairs: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the preferred and of the other items."""
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2:
@@ -237,51 +252,3 @@ def _check_pairs(pairs, n):
             f"pairs must join two different items, got {array[row].tolist()} at row {row}"
         )
     return array[:, 0], array[:, 1]
-
-
-def _ridge_solve(X, u, gradient, scale, alpha):
-    """Solve (scale X'X + alpha I) b = X'u, on the smaller side; least norm if singular."""
-    n, p = X.shape
-    if scale == 0.0:
-        return gradient / alpha
-    if min(n, p) > _DIRECT_LIMIT:
-        return _conjugate_gradients(X, gradient, scale, alpha)
-    if p <= n:
-        return _solve_psd(_gram(X.T, X) * scale, gradient, alpha)
-    # X'(scale XX' + alpha I)^-1 u is the same vector, and in the range of X' when alpha is 0.
-    return np.asarray(X.T @ _solve_psd(_gram(X, X.T) * scale, u, alpha)).ravel()
-
-
-def _gram(left, right):
-    gram = left @ right
-    return gram.toarray() if sp.issparse(gram) else np.asarray(gram)
-
-
-def _solve_psd(matrix, rhs, alpha):
-    """Solve (matrix + alpha I) v = rhs for a positive semidefinite matrix.
-
-    Where alpha is lost to rounding, the null space is left out: X'u has no part in it, and X'
-    sends it to zero.
-    """
-    order = matrix.shape[0]
-    rounding = order * np.finfo(float).eps * np.trace(matrix)
-    if alpha > rounding:
-        matrix.flat[:: order + 1] += alpha
-        return cho_solve(cho_factor(matrix, lower=True, overwrite_a=True), rhs)
-    values, vectors = eigh(matrix)
-    keep = values > rounding
-    return vectors[:, keep] @ ((vectors[:, keep].T @ rhs) / (values[keep] + alpha))
-
-
-def _conjugate_gradients(X, gradient, scale, alpha):
-    p = X.shape[1]
-    operator = LinearOperator(
-        (p, p), matvec=lambda b: scale * (X.T @ (X @ b)) + alpha * b, dtype=np.float64
-    )
-    solution, info = cg(operator, gradient, rtol=1e-12, atol=0.0, maxiter=20 * p)
-    if info:
-        raise RuntimeError(
-            f"conjugate gradients did not converge in {info} steps; scale the columns of X or "
-            "raise alpha"
-        )
-    return solution

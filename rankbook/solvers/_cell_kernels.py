@@ -6,9 +6,9 @@ by eight **moments** :math:`\sum_b w_b T_l(t_b)`, where :math:`t_b \in [-1, 1]` 
 cell. Between cells that are :math:`d` apart, a kernel becomes an 8 x 8 matrix that depends on
 :math:`d` alone: summing over cells is a convolution, done by FFT in blocks.
 
-The logistic loss and its derivatives are analytic in the strip :math:`|\Im s| < \pi`, which
-contains the Bernstein ellipse of a cell with parameter :math:`\rho = 50`; the interpolation error
-is of order :math:`\rho^{-8} \approx 10^{-14}`.
+A loss with a `tail`, such as the logistic one, and its derivatives are analytic in the strip
+:math:`|\Im s| < \pi`, which contains the Bernstein ellipse of a cell with parameter
+:math:`\rho = 50`; the interpolation error is of order :math:`\rho^{-8} \approx 10^{-14}`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.fft import irfft, rfft
-from scipy.special import expit
 
-__all__ = ["DEGREE", "REACH", "WIDTH", "chebyshev_basis", "convolve"]
+from rankbook.losses import Loss
+
+__all__ = ["DEGREE", "REACH", "WIDTH", "Kernel", "chebyshev_basis", "convolve"]
+
+# A loss, and which of the functions below of it.
+Kernel = tuple[Loss, str]
 
 WIDTH = 0.25
 DEGREE = 8
@@ -30,16 +34,12 @@ REACH = 192
 _PLANS = ((64, 21), (256, 85), (1024, REACH))
 
 
-def _softplus_minus(s: np.ndarray) -> np.ndarray:
-    return np.maximum(-s, 0.0) + np.log1p(np.exp(-np.abs(s)))
-
-
 # All as functions of s = f_a - f_b, a the item that receives the sum and b the one that gives.
 _KERNELS = {
-    "loss": _softplus_minus,
-    "slope": lambda s: expit(-s),
-    "slope_reversed": expit,
-    "curvature": lambda s: expit(s) * expit(-s),
+    "loss": lambda loss, s: loss(s),
+    "slope": lambda loss, s: -loss.derivative(s),
+    "slope_reversed": lambda loss, s: -loss.derivative(-s),
+    "curvature": lambda loss, s: loss.second_derivative(s),
 }
 
 
@@ -61,31 +61,32 @@ def chebyshev_basis(t: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=len(_KERNELS))
-def cell_matrices(kernel: str) -> np.ndarray:
+def cell_matrices(kernel: Kernel) -> np.ndarray:
     """Coefficients A[d + REACH, k, l] of T_k(t_a) T_l(t_b) for cells d apart (receiver - giver)."""
     angle = np.pi * (np.arange(DEGREE) + 0.5) / DEGREE
     nodes = np.cos(angle)
     to_coefficients = 2.0 / DEGREE * np.cos(np.outer(np.arange(DEGREE), angle))
     to_coefficients[0] /= 2.0
     apart = np.arange(-REACH, REACH + 1)[:, None, None] * WIDTH
-    values = _KERNELS[kernel](apart + 0.5 * WIDTH * (nodes[:, None] - nodes[None, :]))
+    loss, part = kernel
+    values = _KERNELS[part](loss, apart + 0.5 * WIDTH * (nodes[:, None] - nodes[None, :]))
     return to_coefficients @ values @ to_coefficients.T
 
 
 @lru_cache(maxsize=len(_KERNELS) * len(_PLANS))
-def _transformed(kernel: str, fft_length: int, reach: int) -> np.ndarray:
+def _transformed(kernel: Kernel, fft_length: int, reach: int) -> np.ndarray:
     near = cell_matrices(kernel)[REACH - reach : REACH + reach + 1]
     return rfft(near, fft_length, axis=0)
 
 
-def convolve(moments: np.ndarray, kernel: str, exact: bool = False) -> np.ndarray:
+def convolve(moments: np.ndarray, kernel: Kernel, exact: bool = False) -> np.ndarray:
     """Sum a kernel over all cells at most `REACH` apart.
 
     Parameters
     ----------
     moments : ndarray of shape (L, 8, m)
         Moments of m clouds of points in L consecutive cells.
-    kernel : {"loss", "slope", "slope_reversed", "curvature"}
+    kernel : tuple of a Loss and {"loss", "slope", "slope_reversed", "curvature"}
         Function of the receiver's score minus the giver's.
     exact : bool, default=False
         Sum cell by cell instead of by FFT. Slower, but the rounding error is relative to each
@@ -99,7 +100,7 @@ def convolve(moments: np.ndarray, kernel: str, exact: bool = False) -> np.ndarra
     return _by_cells(moments, kernel) if exact else _by_fft(moments, kernel)
 
 
-def _by_cells(moments: np.ndarray, kernel: str) -> np.ndarray:
+def _by_cells(moments: np.ndarray, kernel: Kernel) -> np.ndarray:
     matrices = cell_matrices(kernel)
     length, _, m = moments.shape
     # Degrees first, so that each distance is one matrix product.
@@ -112,7 +113,7 @@ def _by_cells(moments: np.ndarray, kernel: str) -> np.ndarray:
     return out.reshape(DEGREE, length, m).transpose(1, 0, 2)
 
 
-def _by_fft(moments: np.ndarray, kernel: str) -> np.ndarray:
+def _by_fft(moments: np.ndarray, kernel: Kernel) -> np.ndarray:
     """Overlap-save: every block is transformed with the cells in reach on either side of it."""
     length = len(moments)
     plan = next((plan for plan in _PLANS if length <= plan[1] + 1), _PLANS[-1])

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankbook.losses import Loss
 from rankbook.solvers._pair_data import PairData
 
 __all__ = ["ExponentialPairs", "ExponentialPoint"]
@@ -23,8 +24,9 @@ __all__ = ["ExponentialPairs", "ExponentialPoint"]
 class ExponentialPairs:
     """Sums of exponential losses over pairs; see `rankbook.solvers.pair_sums.PairSums`."""
 
-    def __init__(self, data: PairData) -> None:
+    def __init__(self, data: PairData, loss: Loss) -> None:
         self.data = data
+        self.loss = loss
         n_classes = len(data.matrix)
         key = data.query * n_classes + data.codes
         # Items without weight would put log(0) among the factors.
@@ -39,10 +41,6 @@ class ExponentialPairs:
         self.shape = (data.n_queries, n_classes)
         with np.errstate(divide="ignore"):
             self.log_matrix = np.log(data.matrix)
-
-    def rebuilt(self, data: PairData) -> ExponentialPairs:
-        """The same loss on other pairs."""
-        return ExponentialPairs(data)
 
     def at(self, scores: np.ndarray) -> ExponentialPoint:
         """Evaluate at the scores."""

@@ -22,7 +22,8 @@ _PROPORTIONAL = 16 * np.finfo(float).eps
 def _proportional_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Factor a non-negative matrix as left.T @ right, one term per direction of its rows."""
     rows = [j for j in range(len(matrix)) if matrix[j].any()]
-    left, right = [], []
+    left: list[np.ndarray] = []
+    right: list[np.ndarray] = []
     for j in rows:
         row = matrix[j]
         for factor, direction in zip(left, right, strict=True):
@@ -146,13 +147,46 @@ class PairData:
         """Number of items."""
         return len(self.codes)
 
+    def _table(self, weight: np.ndarray | None) -> np.ndarray:
+        """Sums of the items' weights (or counts) in each query and class."""
+        n_classes = len(self.matrix)
+        key = self.query * n_classes + self.codes
+        return np.bincount(key, weight, self.n_queries * n_classes).reshape(-1, n_classes)
+
     @property
     def total(self) -> float:
         """Sum of the weights of all pairs."""
-        key = self.query * len(self.matrix) + self.codes
-        mass = np.bincount(key, self.weight, self.n_queries * len(self.matrix))
-        mass = mass.reshape(self.n_queries, -1)
-        return float(((mass @ self.matrix) * mass).sum())
+        mass = self._table(self.weight)
+        with np.errstate(over="ignore"):
+            return float(((mass @ self.matrix) * mass).sum())
+
+    @property
+    def different(self) -> float:
+        """Sum of the products of weights over the pairs of one query with different labels."""
+        mass = self._table(self.weight)
+        # Sums over earlier classes, not a difference of squares: a query of one class gives zero.
+        earlier = np.cumsum(mass, axis=1) - mass
+        earlier[:, 0] = 0.0
+        with np.errstate(over="ignore"):
+            return float((mass * earlier).sum())
+
+    @property
+    def pair_counts(self) -> np.ndarray:
+        """Number of pairs in each query."""
+        count = self._table(None).astype(float)
+        return ((count @ (self.matrix > 0)) * count).sum(axis=1)
+
+    @property
+    def query_sizes(self) -> np.ndarray:
+        """Number of items in each query."""
+        return np.bincount(self.query, minlength=self.n_queries)
+
+    def subset(self, rows: np.ndarray) -> PairData:
+        """The pairs of some items."""
+        query = self.query[rows]
+        if self.n_queries > 1:
+            query = np.unique(query, return_inverse=True)[1]
+        return PairData.build(self.codes[rows], self.matrix, self.weight[rows], query)
 
     def side(self, weights: np.ndarray) -> Side:
         """The items with a positive weight in some term, grouped by query."""

@@ -1,7 +1,7 @@
 r"""Logistic pair sums: cells, convolution, and plain sums where those are cheaper.
 
 Scores are put into cells of width 1/4. Pairs in cells up to 48 apart are *near* and are summed by
-`_cell_kernels` (interpolation, then FFT). Beyond, the logistic loss equals its asymptote
+`_cell_kernels` (interpolation, then FFT). Beyond, the loss equals its asymptote
 :math:`(-s)_+` up to :math:`e^{-48}`, which running sums over cells give exactly. Where no occupied
 cell is within reach of the next, the items split into **runs**; a run of few items in many cells
 is summed pair by pair.
@@ -21,10 +21,11 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from rankbook.losses import Loss
 from rankbook.solvers._cell_kernels import DEGREE, REACH, WIDTH, chebyshev_basis, convolve
 from rankbook.solvers._pair_data import PairData
 
-__all__ = ["LogisticPairs", "LogisticPoint"]
+__all__ = ["CellPairs", "CellPoint"]
 
 # A cell costs the convolution about as much as 50 pairs cost the direct sum.
 _PAIRS_PER_CELL = 50
@@ -34,22 +35,19 @@ _FEW_ITEMS = 16
 _SMALL_MEAN = 1e-2
 
 
-class LogisticPairs:
-    """Sums of logistic losses over pairs; see `rankbook.solvers.pair_sums.PairSums`."""
+class CellPairs:
+    """Sums of a loss with a `tail` over pairs; see `rankbook.solvers.pair_sums.PairSums`."""
 
-    def __init__(self, data: PairData) -> None:
+    def __init__(self, data: PairData, loss: Loss) -> None:
         self.data = data
+        self.loss = loss
         # Column r holds the upper weights of term r, column R + r the lower ones.
         self.weights = np.concatenate([data.upper, data.lower]).T.copy()
         self.total = data.total
 
-    def rebuilt(self, data: PairData) -> LogisticPairs:
-        """The same loss on other pairs."""
-        return LogisticPairs(data)
-
-    def at(self, scores: np.ndarray) -> LogisticPoint:
+    def at(self, scores: np.ndarray) -> CellPoint:
         """Evaluate at the scores."""
-        return LogisticPoint(self, scores)
+        return CellPoint(self, scores)
 
 
 @dataclass(frozen=True)
@@ -100,10 +98,10 @@ class _Cells:
         return cls(cell_place, cell_query, of_item, run)
 
 
-class LogisticPoint:
+class CellPoint:
     """Value, gradient and Hessian products at given scores."""
 
-    def __init__(self, pairs: LogisticPairs, scores: np.ndarray) -> None:
+    def __init__(self, pairs: CellPairs, scores: np.ndarray) -> None:
         self._pairs = pairs
         self._scores = scores
         data = pairs.data
@@ -154,11 +152,12 @@ class LogisticPoint:
     def _grid_value(self) -> float:
         r = self._n_terms
         moments = self._moments
-        potential = convolve(moments[:, :, r:], "loss", self.exact)
+        potential = convolve(moments[:, :, r:], (self._pairs.loss, "loss"), self.exact)
         return float((moments[:, :, :r] * potential).sum())
 
     @cached_property
     def _moments(self) -> np.ndarray:
+        assert self._grid is not None
         return self._grid.spread(self._pairs.weights)
 
     def gradient(self) -> np.ndarray:
@@ -169,8 +168,10 @@ class LogisticPoint:
         if self._grid is not None:
             potential = np.concatenate(
                 [
-                    convolve(self._moments[:, :, r:], "slope", self.exact),
-                    convolve(self._moments[:, :, :r], "slope_reversed", self.exact),
+                    convolve(self._moments[:, :, r:], (self._pairs.loss, "slope"), self.exact),
+                    convolve(
+                        self._moments[:, :, :r], (self._pairs.loss, "slope_reversed"), self.exact
+                    ),
                 ],
                 axis=2,
             )
@@ -188,7 +189,9 @@ class LogisticPoint:
             weighted = self._pairs.weights * v[:, None]
             moments = self._swap(self._grid.spread(weighted))
             moved = np.zeros_like(weighted)
-            self._grid.gather(convolve(moments, "curvature", self.exact), into=moved)
+            self._grid.gather(
+                convolve(moments, (self._pairs.loss, "curvature"), self.exact), into=moved
+            )
             moved *= self._pairs.weights
             out += self._curvature * v - moved.sum(axis=1)
         if self._direct is not None:
@@ -204,7 +207,10 @@ class LogisticPoint:
     def _curvature(self) -> np.ndarray:
         moments = self._swap(self._moments)
         total = np.zeros_like(self._pairs.weights)
-        self._grid.gather(convolve(moments, "curvature", self.exact), into=total)
+        assert self._grid is not None
+        self._grid.gather(
+            convolve(moments, (self._pairs.loss, "curvature"), self.exact), into=total
+        )
         return (self._pairs.weights * total).sum(axis=1)
 
 
@@ -319,7 +325,7 @@ class _Direct:
 
     def __init__(
         self,
-        pairs: LogisticPairs,
+        pairs: CellPairs,
         scores: np.ndarray,
         run: np.ndarray,
         size: np.ndarray,
@@ -331,6 +337,7 @@ class _Direct:
         self.items = items[np.argsort(rank[run[items]], kind="stable")]
         self.run = run[self.items]
         self.f = scores[self.items]
+        self.loss = pairs.loss
         r = len(pairs.data.upper)
         weights = pairs.weights[self.items]
         self.upper, self.lower = weights[:, :r].T.copy(), weights[:, r:].T.copy()
@@ -359,19 +366,13 @@ class _Direct:
 
     def _sum(self) -> None:
         self.gradient = np.zeros(len(self.f))
-        self.value = float((self.upper * self.lower).sum() * np.log(2.0))
+        self.value = float((self.upper * self.lower).sum() * self.loss(0.0))
         for a, b, w_ab, w_ba in self._neighbours():
             s = self.f[a] - self.f[b]
-            e = np.exp(-np.abs(s))
-            w = w_ab + w_ba
-            self.value += float(
-                w @ np.log1p(e) + w_ab @ np.maximum(-s, 0) + w_ba @ np.maximum(s, 0)
-            )
-            positive = s >= 0
-            # The slope at s is -e/(1+e) if s >= 0 and -1/(1+e) if not; at -s, the other one.
-            pull = (w_ba * np.where(positive, 1.0, e) - w_ab * np.where(positive, e, 1.0)) / (
-                1.0 + e
-            )
+            value_ab, slope_ab, _ = self.loss.terms(s)
+            value_ba, slope_ba, _ = self.loss.terms(-s)
+            self.value += float(w_ab @ value_ab + w_ba @ value_ba)
+            pull = w_ab * slope_ab - w_ba * slope_ba
             self.gradient[a] += pull
             self.gradient[b] -= pull
 
@@ -379,8 +380,9 @@ class _Direct:
         """Contribution to the product of the Hessian with v, for the items here."""
         out = np.zeros(len(v))
         for a, b, w_ab, w_ba in self._neighbours():
-            e = np.exp(-np.abs(self.f[a] - self.f[b]))
-            term = (w_ab + w_ba) * e / (1.0 + e) ** 2 * (v[a] - v[b])
+            s = self.f[a] - self.f[b]
+            curvature = w_ab * self.loss.terms(s)[2] + w_ba * self.loss.terms(-s)[2]
+            term = curvature * (v[a] - v[b])
             out[a] += term
             out[b] -= term
         return out

@@ -1,4 +1,4 @@
-r"""Hinge and squared hinge pair sums: one sort, then running sums.
+r"""Pair sums of losses made of hinges: one sort, then running sums.
 
 A pair loses :math:`(m - (f_a - f_b))_+` to some power, :math:`m` the margin. With the lower items
 sorted, those that item :math:`a` loses to are the ones above :math:`c = f_a - m`, a suffix; and the
@@ -23,6 +23,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rankbook.losses import Loss
 from rankbook.solvers._pair_data import PairData, Side
 
 __all__ = ["HingePoint", "SortedPairs"]
@@ -40,6 +41,13 @@ def _within(running: np.ndarray, first: np.ndarray, ends: np.ndarray | None) -> 
     if ends is None:
         return running[:, first]
     return running[:, first] - running[:, ends]
+
+
+def _total(parts: list[np.ndarray]) -> np.ndarray:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
 
 
 class _Suffixes:
@@ -104,35 +112,19 @@ def _bisect(
 
 
 class SortedPairs:
-    """Sums of hinge losses over pairs; see `rankbook.solvers.pair_sums.PairSums`.
+    """Sums of losses made of hinges over pairs; see `rankbook.solvers.pair_sums.PairSums`."""
 
-    Parameters
-    ----------
-    data : PairData
-        The pairs.
-    power : {1, 2}
-        Hinge or squared hinge.
-    smoothing : float, default=0.0
-        Width of the parabola that replaces the kink of the hinge: the loss is 0 from 1 on,
-        (1 - s)^2 / (2 smoothing) down to 1 - smoothing, and linear below.
-    """
-
-    def __init__(self, data: PairData, power: int, smoothing: float = 0.0) -> None:
+    def __init__(self, data: PairData, loss: Loss) -> None:
         self.data = data
-        self.power = power
-        self.smoothing = smoothing
+        self.loss = loss
         self.upper = data.side(data.upper)
         self.lower = data.side(data.lower)
 
-    def smoothed(self, smoothing: float) -> SortedPairs:
-        """The same pairs with another smoothing."""
+    def with_loss(self, loss: Loss) -> SortedPairs:
+        """The same pairs with another loss."""
         other = copy(self)
-        other.smoothing = smoothing
+        other.loss = loss
         return other
-
-    def rebuilt(self, data: PairData) -> SortedPairs:
-        """The same loss on other pairs."""
-        return SortedPairs(data, self.power, self.smoothing)
 
     def at(self, scores: np.ndarray) -> HingePoint:
         """Evaluate at the scores."""
@@ -165,9 +157,7 @@ class _Window:
         # The second count is read off the first, so that a pair is in or out on both sides,
         # however its scores round.
         # At the kink the hinge takes its left derivative; the others have no second one there.
-        reach = self.cut
-        if pairs.power == 2 or pairs.smoothing:
-            reach = np.nextafter(reach, np.inf)
+        reach = np.nextafter(self.cut, np.inf) if pairs.loss.is_smooth else self.cut
         if not point.grouped:
             self.first = np.searchsorted(low.scores, reach, side="left")
             self.last = np.cumsum(np.bincount(self.first, minlength=n_low + 1))[:n_low]
@@ -193,7 +183,6 @@ class HingePoint:
         self.up = _SortedSide(pairs.upper, scores, self.grouped)
         self.low = _SortedSide(pairs.lower, scores, self.grouped)
         self._windows: dict[float, _Window] = {}
-        self._counts: tuple[np.ndarray, np.ndarray] | None = None
         self._ends_up = self._ends_low = None
         if self.grouped:
             self._ends_up = pairs.lower.end[pairs.upper.query]
@@ -218,15 +207,9 @@ class HingePoint:
             self._windows[margin] = _Window(self, margin)
         return self._windows[margin]
 
-    def _parts(self) -> list[tuple[float, _Window]]:
-        """The loss as a combination of (margin - s)_+^2, for the losses with a Hessian."""
-        smoothing = self.pairs.smoothing
-        if self.pairs.power == 2:
-            return [(1.0, self._window(1.0))]
-        return [
-            (0.5 / smoothing, self._window(1.0)),
-            (-0.5 / smoothing, self._window(1.0 - smoothing)),
-        ]
+    def _parts(self) -> list[tuple[float, _Window, int]]:
+        """The loss as a combination of (margin - s)_+^power: factor, window and power of each."""
+        return [(c, self._window(margin), q) for c, margin, q in self.pairs.loss.hinge_parts]
 
     def _against_lower(self, window: _Window, degree: int) -> np.ndarray:
         return self._lower.about(window.first, window.cut, self._ends_up, degree)
@@ -245,50 +228,47 @@ class HingePoint:
         out[self.low.items] += (self.low.weights * lower).sum(axis=0)
         return out
 
-    def hinge_sum(self, margin: float = 1.0) -> float:
-        """Sum of the plain hinge losses with the given margin."""
-        return self._power_sum(self._window(margin), 1)
-
-    @property
-    def dual_sum(self) -> float:
-        """Sum over pairs of minus the smoothed hinge's derivative, a dual variable in [0, 1]."""
-        smoothing = self.pairs.smoothing
-        return (self.hinge_sum() - self.hinge_sum(1.0 - smoothing)) / smoothing
+    def value_of(self, loss: Loss) -> float:
+        """The sum of another loss made of hinges over the same pairs at the same scores."""
+        return sum(c * self._power_sum(self._window(m), q) for c, m, q in loss.hinge_parts)
 
     @property
     def value(self) -> float:
         """The sum over pairs."""
-        if self.pairs.power == 1 and not self.pairs.smoothing:
-            return self.hinge_sum()
-        return sum(factor * self._power_sum(window, 2) for factor, window in self._parts())
+        return self.value_of(self.pairs.loss)
+
+    @property
+    def dual_sum(self) -> float:
+        """Minus the sum of the derivative over pairs."""
+        return sum(q * c * self._power_sum(w, q - 1) for c, w, q in self._parts())
 
     def gradient(self) -> np.ndarray:
         """Derivative with respect to each score; at the kink of the hinge, the left one."""
-        if self.pairs.power == 1 and not self.pairs.smoothing:
-            window = self._window(1.0)
-            return self._assemble(-self._against_lower(window, 0), self._against_upper(window, 0))
-        upper = sum(-2.0 * c * self._against_lower(w, 1) for c, w in self._parts())
-        lower = sum(2.0 * c * self._against_upper(w, 1) for c, w in self._parts())
-        return self._assemble(upper, lower)
+        upper = [-q * c * self._against_lower(w, q - 1) for c, w, q in self._parts()]
+        lower = [q * c * self._against_upper(w, q - 1) for c, w, q in self._parts()]
+        return self._assemble(_total(upper), _total(lower))
+
+    @cached_property
+    def _counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Curvature of each item's pairs, as an upper and as a lower one."""
+        return (
+            _total([2.0 * c * self._against_lower(w, 0) for c, w, _ in self._parts()]),
+            _total([2.0 * c * self._against_upper(w, 0) for c, w, _ in self._parts()]),
+        )
 
     def hessian_product(self, v: np.ndarray) -> np.ndarray:
         """Product of the (generalised) Hessian with a vector; zero for the plain hinge."""
-        if self.pairs.power == 1 and not self.pairs.smoothing:
+        if not self.pairs.loss.is_smooth:
             return np.zeros(self.pairs.data.n)
-        if self._counts is None:
-            self._counts = (
-                sum(2.0 * c * self._against_lower(w, 0) for c, w in self._parts()),
-                sum(2.0 * c * self._against_upper(w, 0) for c, w in self._parts()),
-            )
         v_up, v_low = v[self.up.items], v[self.low.items]
         low_sums = _running(self.low.weights * v_low)
         up_sums = _running((self.up.weights * v_up)[:, ::-1])
         m = len(self.up.items)
         moved_low = sum(
-            2.0 * c * _within(low_sums, w.first, self._ends_up) for c, w in self._parts()
+            2.0 * c * _within(low_sums, w.first, self._ends_up) for c, w, _ in self._parts()
         )
         moved_up = sum(
-            2.0 * c * _within(up_sums, m - w.last, self._ends_low) for c, w in self._parts()
+            2.0 * c * _within(up_sums, m - w.last, self._ends_low) for c, w, _ in self._parts()
         )
         return self._assemble(
             self._counts[0] * v_up - moved_low, self._counts[1] * v_low - moved_up

@@ -22,6 +22,9 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from rankbook._arrays import as_float, require_finite
+from rankbook._validation import check_scalar
+
 __all__ = ["NewtonResult", "Objective", "minimize"]
 
 _ARMIJO = 1e-4
@@ -97,6 +100,16 @@ class NewtonResult:
         return _MESSAGES[self.reason]
 
 
+def _check_start(objective: Any, x0: Any) -> np.ndarray:
+    if not hasattr(objective, "value_gradient_hessian"):
+        raise TypeError(f"objective must offer value_gradient_hessian, got {objective!r}")
+    x = np.array(as_float(x0, "x0"))
+    if x.ndim != 1:
+        raise ValueError(f"x0 must be one-dimensional, got shape {x.shape}")
+    require_finite(x, "x0")
+    return x
+
+
 def minimize(
     objective: Objective,
     x0: np.ndarray,
@@ -159,16 +172,20 @@ def minimize(
     >>> bool(abs(result.x[0] - np.log(2)) < 1e-8), result.reason
     (True, 'decrement')
     """
-    x = np.array(x0, dtype=float)
+    x = _check_start(objective, x0)
+    tol = check_scalar(tol, "tol", low=0.0)
+    max_iter = check_scalar(max_iter, "max_iter", low=0, integer=True)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {callback!r}")
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         value, gradient, hessian = objective.value_gradient_hessian(x)
         if not np.isfinite(value):
             raise ValueError(f"the objective must be finite at x0, got {value}")
-        first_norm = float(np.linalg.norm(gradient))
+        first_norm = _norm(gradient)
         n_iter, n_evaluations, reason, decrement = 0, 1, "", np.inf
         while not reason:
             if not np.all(np.isfinite(gradient)):
-                raise ValueError("the gradient is not finite where the value is")
+                raise ValueError("the objective's gradient is not finite where the value is")
             step = _newton_step(hessian, gradient, first_norm)
             decrement = -0.5 * float(gradient @ step)
             asked = callback is not None and callback(n_iter, x, float(value), decrement)
@@ -211,7 +228,7 @@ def _stop(
 
 def _is_noise(decrement: float, value: float) -> bool:
     """Whether the decrease still to be had is of the size of the value's rounding error."""
-    return decrement <= 1e3 * _EPS * max(1.0, abs(value))
+    return bool(decrement <= 1e3 * _EPS * max(1.0, abs(value)))
 
 
 @dataclass(frozen=True)
@@ -264,7 +281,7 @@ def _newton_step(hessian: Any, gradient: np.ndarray, first_norm: float) -> np.nd
 def _dense_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
     """Cholesky, with a growing ridge where the matrix is not positive definite."""
     if not np.all(np.isfinite(hessian)):
-        raise ValueError("the Hessian is not finite where the value is")
+        raise ValueError("the objective's Hessian is not finite where the value is")
     diagonal = np.abs(np.diagonal(hessian))
     scale = float(diagonal.max(initial=0.0)) or 1.0
     ridge = 0.0
@@ -287,26 +304,69 @@ def _truncated_cg(
     The relative residual asked for is sqrt(|g| / |g_0|), at most 0.1 and at least 1e-8, which
     keeps the outer convergence superlinear without solving the first systems too well.
     """
+    share = min(0.1, max(1e-8, (_norm(b) / first_norm) ** 0.5))
+    return conjugate_gradients(product, b, share, 10 * len(b) + 10)[0]
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray], b: np.ndarray, share: float, max_products: int
+) -> tuple[np.ndarray, bool]:
+    """Solve H d = b until the residual is a share of b, or H shows a flat direction.
+
+    Parameters
+    ----------
+    product : callable
+        The function v -> H v.
+    b : ndarray of shape (p,)
+        Right-hand side, not zero.
+    share : float
+        Norm of the residual over that of b at which to stop.
+    max_products : int
+        Largest number of products.
+
+    Returns
+    -------
+    d : ndarray of shape (p,)
+        A solution, or a descent direction where H is not positive definite.
+    reached : bool
+        False if the products were used up.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> d, reached = conjugate_gradients(lambda v: 2.0 * v, np.array([1.0, 3.0]), 1e-8, 5)
+    >>> d.tolist(), reached
+    ([0.5, 1.5], True)
+    """
+    # In units of the largest entry, so that no square leaves the range of floats.
+    unit = float(np.abs(b).max())
+    b = b / unit
     b_norm = float(np.linalg.norm(b))
-    target = b_norm * min(0.1, max(1e-8, (b_norm / first_norm) ** 0.5))
+    target = b_norm * share
     d = np.zeros_like(b)
     residual = b.copy()
     direction = b.copy()
     rho = b_norm**2
-    for _ in range(10 * len(b) + 10):
+    for _ in range(max_products):
         image = np.asarray(product(direction), dtype=float)
         if not np.all(np.isfinite(image)):
             raise ValueError("the Hessian-vector product is not finite where the value is")
         curvature = float(direction @ image)
         if curvature <= 0.0:
             # Flat or concave: what has been solved so far is a descent direction.
-            return d if np.any(d) else b
+            return unit * (d if np.any(d) else b), True
         step = rho / curvature
         d += step * direction
         residual -= step * image
         rho_new = float(residual @ residual)
         if rho_new**0.5 <= target:
-            break
+            return unit * d, True
         direction = residual + (rho_new / rho) * direction
         rho = rho_new
-    return d
+    return unit * d, False
+
+
+def _norm(v: np.ndarray) -> float:
+    """Euclidean norm of a vector whose squares may overflow or underflow."""
+    unit = float(np.abs(v).max(initial=0.0))
+    return unit * float(np.linalg.norm(v / unit)) if 0.0 < unit < np.inf else unit

@@ -1,4 +1,4 @@
-r"""Sums of a loss over all pairs of items, without forming the pairs.
+r"""Sums of a loss over all pairs of items, without forming the pairs where they are many.
 
 For scores :math:`f`, classes :math:`y`, item weights :math:`w` and class-pair weights :math:`m`,
 
@@ -14,43 +14,62 @@ weight on the diagonal and below it, which is allowed here.
 loss                      method                                   cost
 ========================  =======================================  =================
 exponential               the sum over pairs factors               O(n)
+squared                   masses and means of the classes          O(n)
 hinge, squared hinge      sort, then running sums                  O(n log n)
 logistic                  interpolation to cells, FFT convolution  O(n)
+any, in small queries     the pairs themselves                     O(pairs)
 ========================  =======================================  =================
 
-Memory is linear in n throughout. A matrix :math:`m` whose rows take R directions multiplies the
-work by R: once for Theorem 4's weights, at most K - 1 times for any costs.
+Queries with so few pairs that keeping them is less work than the sort or the cells are summed pair
+by pair, each query by the cheaper way; a loss that none of the methods fits, such as one of your
+own, is summed so throughout. Memory is otherwise linear in n. A matrix :math:`m` whose rows take R
+directions multiplies the work by R: once for Theorem 4's weights, at most K - 1 times for any
+costs.
 """
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 
 from rankbook import losses
 from rankbook._validation import (
+    check_choice,
     check_costs,
     check_labels,
     check_qid,
     check_same_length,
     check_scalar,
-    check_scores,
     check_square,
+    check_vector,
     check_weights,
 )
-from rankbook.solvers._exponential_pairs import ExponentialPairs
+from rankbook.solvers._engines import choose
+from rankbook.solvers._explicit_pairs import ExplicitPairs
 from rankbook.solvers._pair_data import PairData
-from rankbook.solvers._smooth_pairs import LogisticPairs
-from rankbook.solvers._sorted_pairs import SortedPairs
 
 __all__ = ["PairPoint", "PairSums"]
 
 
 class PairPoint(Protocol):
-    """A pair sum at given scores; derivatives are computed when asked for."""
+    """A pair sum at given scores; derivatives are computed when asked for.
+
+    For losses made of hinges, `value_of(loss)` is the sum of another such loss at the same scores,
+    and `dual_sum` is minus the sum of the derivative over pairs: with a smoothed hinge, the linear
+    part of a feasible dual value of the hinge itself. Where all pairs are kept, `laplacian` is the
+    Hessian as a sparse matrix, and `curved` holds its edges: upper items, lower items, curvatures.
+    """
 
     value: float
+    dual_sum: float
+    laplacian: sp.csr_array
+    curved: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+    def value_of(self, loss: losses.Loss) -> float:
+        """Sum of another loss made of hinges at the same scores."""
 
     def gradient(self) -> np.ndarray:
         """Derivative with respect to each score, shape (n,)."""
@@ -79,8 +98,8 @@ class PairSums:
     ----------
     y : array-like of shape (n,)
         Ordered labels.
-    loss : {"exponential", "logistic", "hinge", "squared_hinge"} or Loss, default="logistic"
-        The loss of a score difference.
+    loss : str or Loss, default="logistic"
+        The loss of a score difference; a name is one that `rankbook.losses.get` knows.
     costs : None, str or array-like of shape (K, K), default=None
         Weight [j, i] of a pair of an item of class i that should be above one of class j. None
         means constant, "linear" and "dcg" are known by name; an array may be non-zero anywhere.
@@ -89,14 +108,30 @@ class PairSums:
     qid : array-like of shape (n,), optional
         Pairs are formed within queries only.
     labels : array-like, optional
-        The classes, where `y` may lack some.
+        All classes, lowest first, where `y` may lack some or their order is not that of numbers.
     smoothing : float, default=0.0
         For the hinge alone: width of the parabola that rounds off its kink.
+    method : {"auto", "explicit", "implicit"}, default="auto"
+        Whether pairs are kept. "auto" decides for each query by counted work.
 
     Attributes
     ----------
+    loss : Loss
+        The loss.
+    classes : ndarray of shape (K,)
+        The labels, lowest first.
+    pair_weights : ndarray of shape (K, K)
+        The weight of a pair of classes, as used.
+    n, n_queries : int
+        Numbers of items and of queries.
+    n_kept : int or None
+        Number of pairs, if all are kept; None if some are summed without being formed.
+    pairs : tuple of ndarrays or None
+        The kept pairs: upper items, lower items, and weights (one number, if all are equal).
     total : float
         Sum of the weights of all pairs: S for a loss that is one everywhere.
+    different : float
+        Sum of the products of item weights over the pairs with different labels.
 
     Notes
     -----
@@ -133,17 +168,137 @@ class PairSums:
         qid: Any = None,
         labels: Any = None,
         smoothing: float = 0.0,
+        method: str = "auto",
     ) -> None:
         codes, self.classes = check_labels(y, labels=labels)
         matrix = _pair_weights(costs, len(self.classes))
         weight = check_weights(sample_weight, len(codes))
-        self.data = PairData.build(codes, matrix, weight, check_qid(qid, len(codes)))
         self.loss = losses.get(loss)
+        self._method = check_choice(method, ("auto", "explicit", "implicit"), "method")
         smoothing = check_scalar(smoothing, "smoothing", low=0.0, high=1.0)
-        if smoothing and self.loss.name != "hinge":
-            raise ValueError(f"smoothing is for the hinge loss, got {self.loss.name}")
-        self.total = self.data.total
-        self.pairs = engine(self.loss, self.data, smoothing)
+        if smoothing:
+            if self.loss.is_smooth:
+                raise ValueError(f"smoothing is for a loss with a kink, got {self.loss.name}")
+            self.loss = self.loss.smoothed(smoothing)
+        self._set_data(PairData.build(codes, matrix, weight, check_qid(qid, len(codes))))
+        if not len(self._data.upper):
+            raise ValueError("costs must weight at least one pair of classes, got zeros only")
+        if not np.isfinite(self.total + self.different):
+            raise ValueError("sample_weight and costs must give pairs a finite total weight")
+
+    def _set_data(self, data: PairData) -> None:
+        self._data = data
+        self._engine: Any = None
+        self.pair_weights = data.matrix
+        self.n, self.n_queries = data.n, data.n_queries
+        self.total, self.different = data.total, data.different
+
+    @property
+    def engine(self) -> Any:
+        """The method that sums; chosen, and its data prepared, when first asked for."""
+        if self._engine is None:
+            self._engine = choose(self._data, self.loss, self._method)
+        return self._engine
+
+    @property
+    def n_kept(self) -> int | None:
+        """Number of pairs, if all are kept."""
+        return None if self.pairs is None else len(self.pairs[0])
+
+    @property
+    def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Upper items, lower items and weights of the pairs (one, if all are equal), if kept."""
+        engine = self.engine
+        if not isinstance(engine, ExplicitPairs):
+            return None
+        return engine.upper, engine.lower, engine.weight
+
+    def subset(self, rows: Any) -> PairSums:
+        """Return the sum over the pairs of some items.
+
+        Parameters
+        ----------
+        rows : array-like of int
+            The items.
+
+        Returns
+        -------
+        PairSums
+            A function of their scores.
+        """
+        other = copy(self)
+        other._set_data(self._data.subset(np.asarray(rows)))
+        return other
+
+    def thinned(self, share: float) -> np.ndarray:
+        """Return a random part of the items, or of the queries where there are some.
+
+        Parameters
+        ----------
+        share : float
+            The part, between 0 and 1.
+
+        Returns
+        -------
+        ndarray of int
+            Rows for `subset`; the same at each call.
+        """
+        # Parts decide how fast a minimum is found, not where it is: a fixed seed will do.
+        rng = np.random.default_rng(0)
+        if self.n_queries == 1:
+            return np.flatnonzero(rng.random(self.n) < share)
+        return np.flatnonzero((rng.random(self.n_queries) < share)[self._data.query])
+
+    def with_loss(self, loss: losses.Loss) -> PairSums:
+        """Return the sum of another loss over the same pairs.
+
+        Parameters
+        ----------
+        loss : Loss
+            The loss.
+
+        Returns
+        -------
+        PairSums
+            It shares what was prepared for this one where both losses are made of hinges.
+        """
+        other = copy(self)
+        other.loss = loss
+        shared = bool(loss.hinge_parts and self.loss.hinge_parts)
+        other._engine = self.engine.with_loss(loss) if shared else None
+        return other
+
+    def margin_rows(self, X: Any) -> sp.csr_array:
+        """Return rows whose products with a direction are margins of the pairs' scores X b.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Items.
+
+        Returns
+        -------
+        csr_array of shape (m, p + t)
+            For `rankbook.solvers.separation`: a threshold for each query and rank-one term of the
+            pair weights stands between the upper and the lower items, so that m is linear in n.
+        """
+        X = sp.csr_array(X)
+        blocks, thresholds, count = [], [], 0
+        for upper, lower in zip(self._data.upper, self._data.lower, strict=True):
+            both = [np.flatnonzero(upper > 0), np.flatnonzero(lower > 0)]
+            queries = np.intersect1d(self._data.query[both[0]], self._data.query[both[1]])
+            for items, sign in zip(both, (1.0, -1.0), strict=True):
+                items = items[np.isin(self._data.query[items], queries)]
+                place = count + np.searchsorted(queries, self._data.query[items])
+                blocks.append(X[items] * sign)
+                thresholds.append((np.full(len(items), -sign), place))
+            count += len(queries)
+        lengths = [block.shape[0] for block in blocks]
+        edges = [
+            sp.csr_array((v, (np.arange(n), place)), shape=(n, count))
+            for n, (v, place) in zip(lengths, thresholds, strict=True)
+        ]
+        return sp.csr_array(sp.hstack([sp.vstack(blocks), sp.vstack(edges)]))
 
     def at(self, scores: Any) -> PairPoint:
         """Evaluate at the scores.
@@ -158,15 +313,15 @@ class PairSums:
         PairPoint
             With `value`, `gradient()` and `hessian_product(v)`.
         """
-        scores = check_scores(scores)
-        check_same_length(len(scores), self.data.n, "scores", "y")
-        return _Checked(self.pairs.at(scores), self.data.n)
+        scores = check_vector(scores, "scores")
+        check_same_length(len(scores), self.n, "scores", "y")
+        return _Checked(self.engine.at(scores), self.n)
 
 
 class _Checked:
     """A point whose vectors are checked; everything else is the engine's."""
 
-    def __init__(self, point: PairPoint, n: int) -> None:
+    def __init__(self, point: Any, n: int) -> None:
         self._point = point
         self._n = n
 
@@ -175,21 +330,6 @@ class _Checked:
 
     def hessian_product(self, v: Any) -> np.ndarray:
         """Product of the Hessian with a vector."""
-        v = check_scores(v, "v")
+        v = check_vector(v, "v")
         check_same_length(len(v), self._n, "v", "y")
         return self._point.hessian_product(v)
-
-
-def engine(loss: losses.Loss, data: PairData, smoothing: float = 0.0) -> Any:
-    """Return the method for a loss: an object with `at(scores)`, on data that are checked."""
-    if not len(data.upper):
-        raise ValueError("costs must weight at least one pair of classes, got zeros only")
-    if loss.name == "exponential":
-        return ExponentialPairs(data)
-    if loss.name == "logistic":
-        return LogisticPairs(data)
-    if loss.name in ("hinge", "squared_hinge"):
-        return SortedPairs(data, 1 if loss.name == "hinge" else 2, smoothing)
-    raise ValueError(
-        f"loss must be one of 'exponential', 'logistic', 'hinge', 'squared_hinge', got {loss!r}"
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -19,10 +20,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankbook import costs as cost_schemes
 from rankbook import losses
-from rankbook.exceptions import CostConditionError
+from rankbook.exceptions import CollinearityWarning, CostConditionError, SeparationWarning
 from rankbook.models import PairwiseRanker, UnivariateRanker
 
-LOSSES = ["exponential", "logistic", "squared_hinge", "hinge"]
+LOSSES = ["exponential", "logistic", "squared_hinge", "hinge", "squared"]
 
 
 def sample(n=80, p=4, K=3, seed=0, shift=0.7):
@@ -54,7 +55,7 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge", "squared"])
 @pytest.mark.parametrize("consistent", [True, False])
 @pytest.mark.parametrize("K", [2, 3, 4])
 def test_smooth_losses_against_scipy_on_explicit_pairs(loss, consistent, K):
@@ -193,8 +194,10 @@ def test_invariances(loss):
     np.testing.assert_allclose(PairwiseRanker(**settings).fit(X, -y).coef_, -coef, **close)
     # Order of the items, and names of the labels.
     p = rng.permutation(len(y))
-    names = np.array(["a", "b", "c"])[y]
-    np.testing.assert_allclose(PairwiseRanker(**settings).fit(X[p], names[p]).coef_, coef, **close)
+    names = np.array(["c", "a", "b"])[y]
+    named = PairwiseRanker(**settings, labels=["c", "a", "b"]).fit(X[p], names[p])
+    np.testing.assert_allclose(named.coef_, coef, **close)
+    assert named.score(X, names) == PairwiseRanker(**settings).fit(X[p], y[p]).score(X, y)
     # Whole weights repeat items.
     weight = rng.integers(0, 3, len(y))
     r = np.repeat(np.arange(len(y)), weight)
@@ -338,3 +341,151 @@ def test_bad_data():
         PairwiseRanker().decision_function(X)
     with pytest.raises(ValueError, match="features"):
         PairwiseRanker().fit(X, y).predict(X[:, :2])
+
+
+def test_group_sizes_are_queries():
+    X, y, _ = sample(n=60)
+    sizes = [10, 30, 20]
+    by_qid = PairwiseRanker().fit(X, y, qid=np.repeat([5, 2, 9], sizes))
+    by_group = PairwiseRanker().fit(X, y, group=sizes)
+    np.testing.assert_array_equal(by_group.coef_, by_qid.coef_)
+    assert by_group.score(X, y, group=sizes) == by_qid.score(X, y, qid=np.repeat([0, 1, 2], sizes))
+    with pytest.raises(TypeError):
+        PairwiseRanker().fit(X, y, np.ones(60))
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+@pytest.mark.parametrize("queries", [False, True])
+def test_separable_data_without_a_ridge(loss, queries):
+    x = np.array([[0.0], [1.0], [2.0], [3.0]])
+    y = np.array([0, 1, 1, 2])
+    qid = np.array([0, 0, 1, 1]) if queries else None
+    model = PairwiseRanker(loss, "constant", False, alpha=0.0)
+    with pytest.warns(SeparationWarning, match="separates the classes of y so that"):
+        model.fit(x, y, qid=qid)
+    assert 0 < model.objective_ < 4e-10
+    assert np.isfinite(model.coef_).all()
+    # In part: the second column orders one query and says nothing in the other.
+    X = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 0.0], [0.5, 1.0], [0.0, 0.0], [1.0, 0.0]])
+    with pytest.warns(SeparationWarning, match="in part"):
+        model.fit(X, [0, 1, 0, 1, 1, 0], qid=[0, 0, 1, 1, 2, 2])
+    at_zero = float(losses.get(loss)(0.0))
+    assert model.objective_ == pytest.approx(2 / 3 * at_zero, rel=1e-8)
+    # Terms that pull both ways leave nothing to separate.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PairwiseRanker(loss, "linear", True, alpha=0.0).fit(x, [0, 1, 1, 2])
+
+
+def test_least_squares_and_squared_hinge_need_no_ridge():
+    x, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([0, 0, 1, 1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        squared = PairwiseRanker("squared", alpha=0.0).fit(x, y)
+        hinge = PairwiseRanker("squared_hinge", alpha=0.0).fit(x, y)
+    differences = np.array([2.0, 1.0, 4.0, 3.0])
+    slope = differences.sum() / (differences @ differences)
+    assert squared.coef_[0] == pytest.approx(slope, rel=1e-12)
+    assert hinge.objective_ == pytest.approx(0.0, abs=1e-20)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge", "squared"])
+def test_collinear_columns_give_least_norm(loss):
+    X, y, rng = sample(n=200, shift=0.2)
+    qid = rng.integers(0, 4, 200)
+    plain = PairwiseRanker(loss, alpha=0.0).fit(X, y, qid=qid)
+    # Twice a column, and one that is constant within queries, so that it orders no pair.
+    wide = np.column_stack([X, 2.0 * X[:, 0], 100.0 * qid])
+    with pytest.warns(CollinearityWarning, match="least norm"):
+        ranker = PairwiseRanker(loss, alpha=0.0).fit(wide, y, qid=qid)
+    expected = np.append(plain.coef_, [2.0 * plain.coef_[0] / 5.0, 0.0])
+    expected[0] /= 5.0
+    np.testing.assert_allclose(ranker.coef_, expected, rtol=1e-4, atol=1e-7)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("loss", LOSSES)
+def test_units_that_leave_the_range_of_squares(loss):
+    X, y, _ = sample(n=60)
+    at_zero = PairwiseRanker(loss, alpha=1e6).fit(X * 1e-300, y)
+    assert np.abs(at_zero.coef_).max() < 1e-290
+    constant = at_zero.objective_
+    for unit in (1e-300, 1e-160, 1e9, 1e160):
+        ranker = PairwiseRanker(loss, alpha=1e-3).fit(X * unit, y)
+        assert np.isfinite(ranker.coef_).all()
+        assert ranker.objective_ <= constant * (1 + 1e-12)
+    cheap = PairwiseRanker(loss, 1e-300 * np.triu(np.ones((3, 3)), 1), False).fit(X, y)
+    assert np.isfinite(cheap.coef_).all()
+    assert 0 < cheap.objective_ < 1e-299
+    light = PairwiseRanker(loss).fit(X, y, sample_weight=np.full(60, 1e-200))
+    np.testing.assert_allclose(light.coef_, PairwiseRanker(loss).fit(X, y).coef_, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e12])
+@pytest.mark.parametrize("alpha", [1e-3, 1e-20, 1e-30])
+def test_hinge_is_never_worse_than_no_model(unit, alpha):
+    X, y, _ = sample(n=100)
+    ranker = PairwiseRanker("hinge", alpha=alpha).fit(X * unit, y)
+    pairs = explicit(X * unit, y, ranker.pair_weights_)
+    value = objective(ranker.coef_, "hinge", alpha, *pairs)
+    assert ranker.objective_ == pytest.approx(value, rel=1e-9)
+    assert value <= objective(np.zeros(4), "hinge", alpha, *pairs)
+    # What a ridge of no weight leaves is a linear program: nothing is below its value.
+    best = PairwiseRanker("hinge", alpha=1e-9).fit(X, y).objective_
+    assert value >= best * (1 - 1e-5)
+    if alpha < 1e-19 or unit > 1:
+        assert value <= best * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_time_stamps_are_columns_like_others(loss):
+    X, y, _ = sample(n=120)
+    X = np.round(X * 1024) / 1024
+    plain = PairwiseRanker(loss, tol=1e-9).fit(X, y)
+    for moved in (X + 1.7e9, sp.csr_array(X + 1.7e9)):
+        ranker = PairwiseRanker(loss, tol=1e-9).fit(moved, y)
+        np.testing.assert_allclose(ranker.coef_, plain.coef_, rtol=2e-3, atol=1e-5)
+        assert ranker.objective_ == pytest.approx(plain.objective_, rel=1e-8)
+
+
+def test_a_loss_of_ones_own():
+    class Cubic(losses.SquaredHinge):
+        """(1 - s)_+^3, with facts of its own: nothing else knows it."""
+
+        name = "cubic"
+        hinge_parts = ()
+
+        def __call__(self, s):
+            return np.maximum(1.0 - np.asarray(s, float), 0.0) ** 3
+
+        def derivative(self, s):
+            return -3.0 * np.maximum(1.0 - np.asarray(s, float), 0.0) ** 2
+
+        def second_derivative(self, s):
+            return 6.0 * np.maximum(1.0 - np.asarray(s, float), 0.0)
+
+    X, y, _ = sample(n=50)
+    ranker = PairwiseRanker(Cubic(), alpha=0.01).fit(X, y)
+    D, w, total = explicit(X, y, ranker.pair_weights_)
+    found = minimize(
+        lambda b: w @ Cubic()(D @ b) / total + 0.005 * b @ b, np.zeros(4), options={"gtol": 1e-9}
+    )
+    assert ranker.objective_ == pytest.approx(found.fun, rel=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic", "squared_hinge", "squared"])
+def test_smooth_gap_is_the_ridges_bound(loss):
+    """After one step, far from the end: |gradient|^2 / (2 alpha), relative, above the truth."""
+    X, y, _ = sample(n=90)
+    alpha = 0.05
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        early = PairwiseRanker(loss, alpha=alpha, max_iter=1, tol=1e-14).fit(X, y)
+    late = PairwiseRanker(loss, alpha=alpha).fit(X, y)
+    D, w, total = explicit(X, y, early.pair_weights_)
+    slope = losses.get(loss).derivative(D @ early.coef_)
+    gradient = D.T @ (w * slope) / total + alpha * early.coef_
+    bound = gradient @ gradient / (2 * alpha) / early.objective_
+    assert early.dual_gap_ == pytest.approx(bound, rel=1e-5, abs=1e-15)
+    assert early.objective_ * (1 - early.dual_gap_) <= late.objective_ * (1 + 1e-9)

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankbook.models import ValueRegularizedRanker, value_regularized
+from rankbook.models import ValueRegularizedRanker, _normal_equations
 
 
 def all_pairs(y, qid=None):
@@ -178,10 +179,11 @@ def test_pair_order_and_copies_do_not_matter(data):
 
 def test_labels_that_are_not_numbers_are_encoded(data):
     X, y, qid = data
-    names = np.array(["a", "b", "c", "d", "e"])[y - 1]
-    by_name = ValueRegularizedRanker().fit(X, names, qid=qid)
+    classes = ["b", "a", "e", "c", "d"]
+    names = np.array(classes)[y - 1]
+    by_name = ValueRegularizedRanker(labels=classes).fit(X, names, qid=qid)
     np.testing.assert_allclose(by_name.coef_, ValueRegularizedRanker().fit(X, y, qid=qid).coef_)
-    assert by_name.classes_.tolist() == ["a", "b", "c", "d", "e"]
+    assert by_name.classes_.tolist() == classes
     flags = y > 2
     np.testing.assert_allclose(
         ValueRegularizedRanker().fit(X, flags).coef_,
@@ -222,7 +224,7 @@ def test_more_features_than_items_and_conjugate_gradients(monkeypatch):
     normal = 2 * 0.8 / 20 * X.T @ X + 0.1 * np.eye(50)
     gradient = X.T @ (20 * (y - y.mean())) / wide.n_pairs_
     np.testing.assert_allclose(wide.coef_, np.linalg.solve(normal, gradient), rtol=1e-9)
-    monkeypatch.setattr(value_regularized, "_DIRECT_LIMIT", 3)
+    monkeypatch.setattr(_normal_equations, "_DIRECT_LIMIT", 3)
     np.testing.assert_allclose(fit(X, y).coef_, wide.coef_, rtol=1e-9)
     np.testing.assert_allclose(fit(sp.csr_matrix(X), y).coef_, wide.coef_, rtol=1e-9)
 
@@ -275,7 +277,11 @@ def test_pipeline_search_clone_pickle(data):
     ).fit(X, y)
     again = pickle.loads(pickle.dumps(search.best_estimator_))
     np.testing.assert_array_equal(again.predict(X), search.predict(X))
-    assert clone(ValueRegularizedRanker(0.3, 0.4)).get_params() == {"theta": 0.3, "alpha": 0.4}
+    assert clone(ValueRegularizedRanker(0.3, 0.4)).get_params() == {
+        "theta": 0.3,
+        "alpha": 0.4,
+        "labels": None,
+    }
 
 
 def test_refit_on_pairs_forgets_labels(data):
@@ -353,3 +359,78 @@ def test_features_must_match(data):
     model = ValueRegularizedRanker().fit(X, y)
     with pytest.raises(ValueError, match="3 features"):
         model.predict(X[:, :3])
+
+
+def rational_solution(X, y, theta, alpha, weights=None):
+    """The minimiser in exact arithmetic, by elimination over Fractions; one query."""
+    n, p = X.shape
+    rows = [[Fraction(float(x)) for x in row] for row in X]
+    w = [Fraction(1)] * n if weights is None else [Fraction(float(v)) for v in weights]
+    pairs = [(i, j) for i, j in permutations(range(n), 2) if y[i] > y[j]]
+    total = sum(w[i] * w[j] for i, j in pairs)
+    scale = 2 * Fraction(float(theta)) / sum(w)
+    matrix = [
+        [scale * sum(w[i] * rows[i][a] * rows[i][b] for i in range(n)) for b in range(p)]
+        for a in range(p)
+    ]
+    for a in range(p):
+        matrix[a][a] += Fraction(float(alpha))
+        matrix[a].append(
+            sum(w[i] * w[j] * int(y[i] - y[j]) * (rows[i][a] - rows[j][a]) for i, j in pairs)
+            / total
+        )
+    for a in range(p):
+        pivot = next(r for r in range(a, p) if matrix[r][a])
+        matrix[a], matrix[pivot] = matrix[pivot], matrix[a]
+        matrix[a] = [x / matrix[a][a] for x in matrix[a]]
+        for r in range(p):
+            if r != a and matrix[r][a]:
+                factor = matrix[r][a]
+                matrix[r] = [x - factor * z for x, z in zip(matrix[r], matrix[a], strict=True)]
+    return np.array([float(row[-1]) for row in matrix])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(
+    ("n", "column"), [(12, 1e10), (12, 1e-8), (12, 1.7e9), (4, 1e10), (12, 1e150), (12, 1e-300)]
+)
+@pytest.mark.parametrize("alpha", [1.0, 1e-6])
+def test_agrees_with_a_rational_solve(n, column, alpha, sparse):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, 5))
+    X[:, 2] = X[:, 2] + column if column == 1.7e9 else X[:, 2] * column
+    y = rng.integers(0, 3, n)
+    y[:3] = 0, 1, 2
+    model = ValueRegularizedRanker(theta=0.5, alpha=alpha)
+    model.fit(sp.csr_array(X) if sparse else X, y)
+    exact = rational_solution(X, y, 0.5, alpha)
+    np.testing.assert_allclose(model.coef_, exact, rtol=1e-6 if n == 4 else 1e-9)
+
+
+@pytest.mark.parametrize("n", [9, 4])
+def test_weights_are_the_pairs_products(n):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(n, 5)), np.arange(n) % 3
+    weights = rng.random(n)
+    model = ValueRegularizedRanker(theta=0.5, alpha=0.1).fit(X, y, sample_weight=weights)
+    exact = rational_solution(X, y, 0.5, 0.1, weights)
+    np.testing.assert_allclose(model.coef_, exact, rtol=1e-9)
+    # Whole weights repeat items, none leaves them out, in every query.
+    whole, qid = np.arange(n) % 4, np.arange(n) // (n // 2)
+    rows = np.repeat(np.arange(n), whole)
+    by_weight = ValueRegularizedRanker().fit(X, y, sample_weight=whole, qid=qid)
+    by_rows = ValueRegularizedRanker().fit(X[rows], y[rows], qid=qid[rows])
+    np.testing.assert_allclose(by_weight.coef_, by_rows.coef_, rtol=1e-10)
+    assert by_weight.n_pairs_ == by_rows.n_pairs_
+    assert by_weight.objective_ == pytest.approx(by_rows.objective_, rel=1e-10)
+    with pytest.raises(ValueError, match="of positive weight"):
+        ValueRegularizedRanker().fit(X, y, sample_weight=(y == 1).astype(float))
+
+
+def test_group_sizes_are_queries(data):
+    X, y, _ = data
+    by_group = ValueRegularizedRanker().fit(X, y, group=[15, 25])
+    by_qid = ValueRegularizedRanker().fit(X, y, qid=np.repeat([1, 0], [15, 25]))
+    np.testing.assert_array_equal(by_group.coef_, by_qid.coef_)
+    with pytest.raises(TypeError):
+        ValueRegularizedRanker().fit(X, y, np.ones(40))

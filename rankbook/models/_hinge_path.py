@@ -1,0 +1,132 @@
+r"""The pairwise objective with a loss that has a kink, minimised with a certificate.
+
+The kink is replaced by a parabola of width :math:`\mu`, Newton solves the smooth problem, and
+:math:`\mu` shrinks until the duality gap is at most `tol` times the objective. Minus the smooth
+loss's derivative at each pair, :math:`\beta_{ab} \in [0, 1]`, is feasible for the hinge's dual
+
+.. math::
+
+    \max_\beta \; \sum_{a, b} m_{ab} \beta_{ab}
+    - \frac{1}{2 \alpha} \Bigl\| \sum_{a, b} m_{ab} \beta_{ab} (x_a - x_b) \Bigr\|^2,
+
+whose value, a lower bound on the minimum, is read off the sums already computed: the norm is
+that of the smooth loss's gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankbook._progress import Report
+from rankbook.losses import Loss, SquaredHinge
+from rankbook.models._kept_hinge import minimize_kept_hinge
+from rankbook.models._pair_objective import (
+    COARSE,
+    MAX_COLUMNS,
+    Fit,
+    PairRisk,
+    better,
+    coarser,
+    solve,
+    stopped,
+    strong_convexity_gap,
+    with_help,
+)
+
+__all__ = ["minimize_hinge"]
+
+_SMALLEST_SMOOTHING = 1e-9
+_FIRST_SMOOTHING = 0.5
+_SHRINK = 0.15
+# With many items the pairs near the margin are so many that this leaves a gap of about 1e-6.
+_LATER_SMOOTHING = 0.0025
+
+# Relative to columns of unit size.
+_DAMPING = 1e-7
+
+
+def minimize_hinge(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
+    """Minimise for the hinge; the best point seen is returned, with the best lower bound."""
+    if risk.sums.pairs is not None:
+        return minimize_kept_hinge(risk, tol, max_iter, report)
+    loss = risk.sums.loss
+    zero = np.zeros(risk.design.shape[1])
+    at_zero = risk.sums.total * float(loss(0.0)) / risk.sums.different
+    # No dual value is below zero, that of no pair.
+    best = Fit(zero, at_zero, at_zero, 0, "", False)
+    coef, smoothing, risk, value = _hinge_start(risk)
+    # Fewer pairs than columns may lie on the parabola: then the rest is flat but for the ridge.
+    damping = _DAMPING if risk.ridge.min() < _DAMPING else 0.0
+    goal = 1e-4 * value
+    if smoothing < _FIRST_SMOOTHING:
+        smoothing, goal = _LATER_SMOOTHING, min(1e-4, 1e-3 * tol) * value
+    n_iter, reason = 0, ""
+    while not reason:
+        smooth = risk.with_loss(loss.smoothed(smoothing)).damped(damping)
+        result = solve(smooth, coef, max_iter - n_iter, tol=goal)
+        coef, n_iter = result.x, n_iter + max(1, result.n_iter)
+        found, residual = _certify(smooth, coef, loss)
+        best = better(best, found)
+        if report is not None:
+            report(n_iter, best.value, best.gap)
+        target = tol * best.value
+        reason = _stop(best.gap <= target, n_iter >= max_iter, smoothing)
+        # The gap has two parts: what Newton left, and what the smoothing costs.
+        rounded_off = max(found.gap - residual, 0.3 * target)
+        closer = 0.1 * result.decrement * rounded_off / residual if residual > 0 else 0.0
+        if residual > 0.3 * rounded_off and closer > 1e-26 * best.value and result.converged:
+            goal = closer
+        else:
+            # The second part is about quadratic in the width while many pairs lie in it.
+            shrink = min(0.3, max(_SHRINK, 0.7 * (target / rounded_off) ** 0.5))
+            smoothing, goal = shrink * smoothing, max(goal * shrink, 1e-16 * best.value)
+    return stopped(best, n_iter, reason)
+
+
+def _stop(closed: bool, out_of_steps: bool, smoothing: float) -> str:
+    if closed:
+        return "gap"
+    if out_of_steps:
+        return "max_iter"
+    return "rounding" if smoothing <= _SMALLEST_SMOOTHING else ""
+
+
+def _certify(smooth: PairRisk, coef: np.ndarray, loss: Loss) -> tuple[Fit, float]:
+    """The hinge objective where the smooth one was minimised, and its distance to the dual.
+
+    Also returned is the part of that distance that the smooth problem's gradient accounts for.
+    """
+    point, scale = smooth.point(coef), 1.0 / smooth.sums.different
+    slope = smooth.loss_gradient(point)
+    value = scale * point.value_of(loss) + smooth.penalty(coef)
+    # The dual's second term is the gap that the ridge leaves to the slope alone.
+    dual = scale * point.dual_sum - strong_convexity_gap(slope, smooth.ridge)
+    residual = strong_convexity_gap(slope + smooth.ridge * coef, smooth.ridge)
+    gap, slopes = max(value - dual, 0.0), point.gradient()
+    return Fit(coef, value, gap, 0, "", False, slopes, point.dual_sum), residual
+
+
+def _hinge_start(risk: PairRisk) -> tuple[np.ndarray, float, PairRisk, float]:
+    """Coefficients, a smoothing that suits them, the objective with its helps, about its value."""
+    n, p = risk.design.shape
+    coarse = coarser(risk)
+    if coarse is None:
+        coef = np.zeros(p)
+        value = risk.value(coef)
+        # At zero every pair is on the hinge's slope, where it has no curvature; the squared hinge
+        # has some, and its minimiser has many pairs near the kink.
+        squared = risk.with_loss(SquaredHinge())
+        if p <= min(MAX_COLUMNS, n):
+            white = squared.whitening(coef)
+            risk, squared = risk.in_basis(white), squared.in_basis(white)
+        coef = solve(squared, coef, 10, tol=1e-2 * value).x
+        return coef, _FIRST_SMOOTHING, risk, value
+    start, smoothing, coarse, _ = _hinge_start(coarse)
+    while smoothing > _LATER_SMOOTHING:
+        step = coarse.with_loss(risk.sums.loss.smoothed(smoothing))
+        result = solve(step, start, 20, tol=1e-6)
+        start, smoothing = result.x, 0.2 * smoothing
+    basis = coarse.basis
+    if coarse.design.shape[0] <= COARSE and p <= MAX_COLUMNS:
+        basis = coarse.with_loss(risk.sums.loss.smoothed(0.1)).in_basis(None).whitening(start)
+    return start, 4.0 * _LATER_SMOOTHING, with_help(risk, coarse, basis), result.value
