@@ -1,241 +1,246 @@
-"""The likelihood of a cumulative link model, summed block by block over items sorted by class.
+r"""The likelihood of a cumulative link model, summed block by block over items sorted by class.
 
-Sorted items make every class a slice: the two thresholds of an item are then scalars, no array
-with an entry for each item and class is ever formed, and a block's temporaries stay in the cache.
+With the columns :math:`x` that have one coefficient, :math:`w` that have one a threshold and
+:math:`z` that act on the spread, and an offset :math:`o`,
+
+.. math:: P(Y \le k \mid x) = F\!\left(\frac{\theta_k - x^\top b - w^\top \gamma_k - o}
+    {\exp(z^\top \zeta)}\right).
+
+The parameters are :math:`b`; for each threshold :math:`\gamma_k, \theta_k`; :math:`\zeta`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from rankbook.models._cumulative_design import Block, Design, weighted_gram
 from rankbook.models._links import Link, Terms
 from rankbook.solvers.newton import NewtonResult, minimize
 
-__all__ = ["Design", "Likelihood", "fit", "weighted_gram"]
-
-_DENSE_BLOCK = 8192
-_SPARSE_BLOCK = 65536
-# The start is fitted on about this many items a parameter when there are many more of them.
-_START_ITEMS = 40
-_START_SHARE = 20
-
-
-@dataclass(frozen=True)
-class Design:
-    """Items sorted by class, with columns standardised for conditioning.
-
-    A dense matrix is centred and scaled, a sparse one is scaled only. ``edges[k]:edges[k + 1]``
-    are the items of class k.
-    """
-
-    x: np.ndarray | sp.csr_matrix
-    edges: np.ndarray
-    weights: np.ndarray | None
-    mean: np.ndarray
-    scale: np.ndarray
-    constant: np.ndarray
-    total: float
-
-    @classmethod
-    def build(cls, x, codes: np.ndarray, n_classes: int, weights: np.ndarray | None) -> Design:
-        """Sort, centre and scale; x itself is left alone."""
-        # Small integers are sorted by counting, which is several times faster.
-        small = codes.astype(np.uint8 if n_classes <= 256 else np.int64, copy=False)
-        order = np.argsort(small, kind="stable")
-        edges = np.concatenate([[0], np.cumsum(np.bincount(codes, minlength=n_classes))])
-        weights = None if weights is None else weights[order]
-        total = float(len(codes)) if weights is None else float(weights.sum())
-        if not sp.issparse(x):
-            x, mean, scale, constant = _standardised(x, order, weights, total)
-            return cls(x, edges, weights, mean, scale, constant, total)
-        x = sp.csr_array(x.tocsr()[order])
-        center = _means(x, weights, total)
-        deviation = np.sqrt(np.maximum(_means(x * x, weights, total) - center**2, 0.0))
-        # Without centring the variance is a difference, good to half the digits.
-        constant = deviation <= 1e-7 * np.abs(center)
-        scale = np.where(constant, 1.0, deviation)
-        x = sp.csr_array(x @ sp.diags_array(1.0 / scale, format="csr"))
-        return cls(x, edges, weights, np.zeros_like(center), scale, constant, total)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return len(self.edges) - 1
-
-    @property
-    def class_weights(self) -> np.ndarray:
-        """Total weight of each class."""
-        if self.weights is None:
-            return np.diff(self.edges).astype(float)
-        return np.add.reduceat(self.weights, self.edges[:-1])
-
-    def blocks(self):
-        """Yield (class, rows, weights) with at most a block's length of rows each."""
-        size = _SPARSE_BLOCK if sp.issparse(self.x) else _DENSE_BLOCK
-        for k in range(self.n_classes):
-            for a in range(self.edges[k], self.edges[k + 1], size):
-                rows = slice(a, min(a + size, self.edges[k + 1]))
-                yield k, self.x[rows], None if self.weights is None else self.weights[rows]
-
-    def correlation(self) -> np.ndarray:
-        """Correlations of the columns."""
-        mean = _means(self.x, self.weights, self.total)
-        return weighted_gram(self.x, self.weights) / self.total - np.outer(mean, mean)
-
-    def thinned(self) -> Design:
-        """Some items a parameter, evenly from each class and at least one of it."""
-        n, p = self.x.shape
-        n_items = max(2000, _START_ITEMS * (p + self.n_classes), n // _START_SHARE)
-        step = max(1, n // n_items)
-        kept = [np.arange(a, b, step) for a, b in zip(self.edges, self.edges[1:], strict=False)]
-        edges = np.concatenate([[0], np.cumsum([len(k) for k in kept])])
-        rows = np.concatenate(kept)
-        weights = None if self.weights is None else self.weights[rows]
-        total = float(len(rows)) if weights is None else float(weights.sum())
-        return Design(self.x[rows], edges, weights, self.mean, self.scale, self.constant, total)
-
-    def jacobian(self) -> np.ndarray:
-        """Matrix from standardised to original (coefficients, thresholds)."""
-        p = len(self.scale)
-        jacobian = np.eye(p + self.n_classes - 1)
-        jacobian[range(p), range(p)] = 1.0 / self.scale
-        jacobian[p:, :p] = self.mean / self.scale
-        return jacobian
-
-
-def _means(x, weights: np.ndarray | None, total: float) -> np.ndarray:
-    sums = x.sum(axis=0) if weights is None else x.T @ weights
-    return np.asarray(sums).ravel() / total
-
-
-def _standardised(x: np.ndarray, order: np.ndarray, weights: np.ndarray | None, total: float):
-    """Sorted, centred and scaled copy; mean, scale, and which columns are constant.
-
-    The copy has whole columns in memory: each is finished while it is in the cache, and scaling
-    rows, as the Hessian does, runs along them.
-    """
-    copy = np.empty(x.shape, order="F")
-    mean, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
-    constant = np.zeros(x.shape[1], dtype=bool)
-    for j in range(x.shape[1]):
-        column = np.take(x[:, j], order, out=copy[:, j], mode="clip")
-        mean[j] = (column.sum() if weights is None else column @ weights) / total
-        column -= mean[j]
-        squares = column @ (column if weights is None else column * weights)
-        deviation = np.sqrt(squares / total)
-        constant[j] = deviation <= 1e-10 * abs(mean[j])
-        if not constant[j]:
-            scale[j] = deviation
-            column *= 1.0 / deviation
-    return copy, mean, scale, constant
+__all__ = ["Likelihood", "fit", "log_probabilities"]
 
 
 class Likelihood:
     """Minus the weighted log-likelihood plus the ridge term, in standardised parameters.
 
-    The parameters are the p coefficients, then the K - 1 thresholds. Points whose thresholds are
-    not strictly increasing have the value infinity, which keeps the line search inside.
+    The ridge term is the total weight times ``alpha / 2`` times the squared norm of all
+    coefficients of the location. Points at which an item's two thresholds are not in order have
+    the value infinity, which keeps the line search inside.
     """
 
-    def __init__(self, design: Design, link: Link, alpha: float) -> None:
+    def __init__(self, design: Design, link: Link, alpha: float = 0.0) -> None:
         self.design = design
         self.link = link
-        self.n_features = design.x.shape[1]
-        self.penalty = alpha / design.scale**2
+        p, q, m, r = self.sizes = design.sizes
+        self.first = p
+        self.penalty = np.zeros(design.n_parameters)
+        self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
+        for k in range(m):
+            here = self._own(k)
+            self.penalty[here][:q] = (
+                alpha * design.total / design.nominal.scale / design.nominal.scale
+            )
 
     def value(self, params: np.ndarray) -> float:
         """Objective alone."""
-        b, theta, gaps = self._split(params)
-        if gaps is None:
-            return np.inf
-        total = 0.5 * float(self.penalty @ (b * b))
-        for k, x, weights in self.design.blocks():
-            total += self.link.value(*self._ends(k, x @ b, theta), gaps[k], weights)
+        total = 0.5 * float(self.penalty @ (params * params))
+        for _, block in self.design.blocks():
+            ends = self._ends(block, params)
+            if ends is None:
+                return np.inf
+            total += self.link.value(*ends, block.weights)
         return total
 
-    def value_gradient_hessian(self, params: np.ndarray):
+    def log_likelihood(self, params: np.ndarray) -> float:
+        """Log-likelihood, without the ridge term."""
+        return 0.5 * float(self.penalty @ (params * params)) - self.value(params)
+
+    def value_gradient_hessian(self, params: np.ndarray) -> tuple[float, Any, Any]:
         """Objective, gradient and dense Hessian."""
-        b, theta, gaps = self._split(params)
-        if gaps is None:
-            return np.inf, None, None
-        p = self.n_features
-        value = 0.5 * float(self.penalty @ (b * b))
-        gradient = np.zeros_like(params)
-        gradient[:p] = self.penalty * b
-        hessian = np.zeros((len(params), len(params)))
-        hessian[range(p), range(p)] = self.penalty
-        for k, x, weights in self.design.blocks():
-            ends = self._ends(k, x @ b, theta)
-            part, terms = self.link.value_terms(*ends, gaps[k], weights)
+        value = 0.5 * float(self.penalty @ (params * params))
+        gradient = self.penalty * params
+        hessian = np.diag(self.penalty)
+        for _, block in self.design.blocks():
+            ends = self._ends(block, params)
+            if ends is None:
+                return np.inf, None, None
+            part, terms = self.link.value_terms(*ends, block.weights)
             value += part
-            self._add(gradient, hessian, k, x, terms)
+            if self.sizes[3]:
+                self._add_scaled(gradient, hessian, block, params, terms, ends)
+            else:
+                self._add(gradient, hessian, block, terms)
         lower = np.tril_indices(len(params), -1)
         hessian[lower] = hessian.T[lower]
         return value, gradient, hessian
 
+    def scores(self, params: np.ndarray) -> np.ndarray:
+        """Gradient of each item's -log P, not weighted, in the design's order."""
+        result = np.zeros((self.design.n_items, len(params)))
+        for rows, block in self.design.blocks():
+            ends = self._ends(block, params)
+            assert ends is not None
+            _, terms = self.link.value_terms(*ends, None)
+            spread = self._spread(block, params)[:, None]
+            x = block.x.toarray() if sp.issparse(block.x) else block.x
+            result[rows, : self.first] = x * terms.eta[:, None] / spread
+            for end, k in self._finite(block):
+                own = terms.u if end == 0 else terms.l
+                result[rows, self._own(k)] = block.w * own[:, None] / spread
+            if self.sizes[3]:
+                result[rows, -self.sizes[3] :] = block.z * self._stretch(terms, ends)[:, None]
+        return result
+
     def is_inside(self, params: np.ndarray) -> bool:
-        """Whether the thresholds increase strictly."""
-        return self._split(params)[2] is not None
+        """Whether every item's thresholds are in order."""
+        edges, m = self.design.edges, self.sizes[2]
+        for k in range(1, m):
+            change = params[self._own(k - 1)] - params[self._own(k)]
+            # Without nominal columns one item speaks for all.
+            items = slice(edges[k], edges[k + 1] if self.sizes[1] else edges[k] + 1)
+            if not np.all(self.design.nominal.x[items] @ change > 0.0):
+                return False
+        return True
 
     def start(self) -> np.ndarray:
         """No effect of any column; thresholds that give the observed class shares."""
         shares = np.cumsum(self.design.class_weights)[:-1] / self.design.total
-        return np.concatenate([np.zeros(self.n_features), self.link.quantile(shares)])
+        params = np.zeros(self.design.n_parameters)
+        offset = self.design.offset
+        center = 0.0 if offset is None else float(np.average(offset, weights=self.design.weights))
+        for k, threshold in enumerate(self.link.quantile(shares)):
+            params[self._own(k)][-1] = threshold + center
+        return params
 
-    def _split(self, params: np.ndarray):
-        """Coefficients, thresholds, and each class's gap (None at both ends, or where invalid)."""
-        b, theta = params[: self.n_features], params[self.n_features :]
-        gaps = np.diff(theta)
-        if not np.all(gaps > 0.0):
-            return b, theta, None
-        return b, theta, [None, *gaps.tolist(), None]
+    def _own(self, k: int) -> slice:
+        """Where threshold k and its nominal coefficients stand among the parameters."""
+        width = self.sizes[1] + 1
+        return slice(self.first + k * width, self.first + (k + 1) * width)
 
-    def _ends(self, k: int, eta: np.ndarray, theta: np.ndarray):
-        upper = theta[k] - eta if k < len(theta) else None
-        lower = theta[k - 1] - eta if k > 0 else None
-        return upper, lower
+    def _finite(self, block: Block) -> list[tuple[int, int]]:
+        """The ends of a block's interval that are finite: (0 upper, 1 lower) and threshold."""
+        upper = [(0, block.k)] if block.k < self.sizes[2] else []
+        return upper + ([(1, block.k - 1)] if block.k else [])
 
-    def _add(self, gradient, hessian, k: int, x, terms: Terms) -> None:
+    def _spread(self, block: Block, params: np.ndarray) -> np.ndarray:
+        r = self.sizes[3]
+        return np.exp(block.z @ params[-r:]) if r else np.ones(1)
+
+    def _ends(self, block: Block, params: np.ndarray) -> tuple[Any, Any, Any] | None:
+        """Upper end, lower end and gap of each item's interval; None outside the domain."""
+        k, (_, q, m, r) = block.k, self.sizes
+        eta = block.x @ params[: self.first]
+        if block.offset is not None:
+            eta = eta + block.offset
+        upper = self._cut(block, k, params) - eta if k < m else None
+        lower = self._cut(block, k - 1, params) - eta if k > 0 else None
+        gap = None
+        if upper is not None and lower is not None:
+            change = params[self._own(k - 1)] - params[self._own(k)]
+            gap = block.w @ change if q else -float(change[-1])
+            if not np.min(gap) > 0.0:
+                return None
+        if r:
+            spread = self._spread(block, params)
+            upper, lower, gap = (None if v is None else v / spread for v in (upper, lower, gap))
+        return upper, lower, gap
+
+    def _cut(self, block: Block, k: int, params: np.ndarray) -> Any:
+        own = params[self._own(k)]
+        return -(block.w @ own) if self.sizes[1] else float(own[-1])
+
+    def _add(self, gradient, hessian, block: Block, terms: Terms) -> None:
         """Add a block's terms to the gradient and to the upper triangle of the Hessian."""
-        p, upper, lower = self.n_features, self.n_features + k, self.n_features + k - 1
-        block = _products(x, terms)
-        hessian[:p, :p] += block[:, :p]
-        gradient[:p] += block[:, p]
-        if upper < len(gradient):
-            gradient[upper] += terms.u
-            hessian[:p, upper] += block[:, p + 1]
-            hessian[upper, upper] += terms.uu
-        if k > 0:
-            gradient[lower] += terms.l
-            hessian[:p, lower] += block[:, p + 2]
-            hessian[lower, lower] += terms.ll
-        if k > 0 and upper < len(gradient):
-            hessian[lower, upper] += terms.ul
+        p, width = self.first, self.sizes[1] + 1
+        products = _products(block, terms)
+        hessian[:p, :p] += products[:, :p]
+        gradient[:p] += products[:, p]
+        pieces = ((terms.u, terms.uu), (terms.l, terms.ll))
+        for end, k in self._finite(block):
+            own, first = self._own(k), p + 1 + end * width
+            slope, bend = pieces[end]
+            gradient[own] += block.w.T @ slope if width > 1 else -slope.sum()
+            hessian[:p, own] += products[:, first : first + width]
+            hessian[own, own] += _own_gram(block, bend)
+        if 0 < block.k < self.sizes[2]:
+            hessian[self._own(block.k - 1), self._own(block.k)] += _own_gram(block, terms.ul)
+
+    def _stretch(self, terms: Terms, ends: tuple[Any, Any, Any]) -> np.ndarray:
+        """Derivative of each item's term with respect to its logarithm of the spread."""
+        parts = zip(ends[:2], (terms.u, terms.l), strict=True)
+        return sum((end * slope for end, slope in parts if end is not None), np.zeros(1))
+
+    def _add_scaled(self, gradient, hessian, block: Block, params, terms: Terms, ends) -> None:
+        r"""Where the spread s depends on the item: ends are divided by s, and depend on log s.
+
+        With :math:`u = u_0 / s`: :math:`\partial u / \partial \log s = -u`, so that the mixed
+        derivative of a shift of the upper end and of log s is
+        :math:`(g_{uu} u + g_{ul} l - g_u) / s`, g being derivatives with respect to shifts.
+        """
+        s = self._spread(block, params)
+        values = {name: getattr(terms, name) / s for name in ("eta", "u", "l")}
+        names = ("eta_eta", "eta_u", "eta_l", "uu", "ll", "ul")
+        values |= {name: getattr(terms, name) / (s * s) for name in names}
+        self._add(gradient, hessian, block, Terms(**values))
+        upper, lower = (np.zeros_like(s) if end is None else end for end in ends[:2])
+        mixed_u = terms.uu * upper + terms.ul * lower - terms.u
+        mixed_l = terms.ll * lower + terms.ul * upper - terms.l
+        bend = upper * mixed_u + lower * mixed_l
+        tail = slice(-self.sizes[3], None)
+        gradient[tail] += block.z.T @ self._stretch(terms, ends)
+        hessian[tail, tail] += weighted_gram(block.z, bend)
+        hessian[: self.first, tail] += block.x.T @ (block.z * ((mixed_u + mixed_l) / s)[:, None])
+        for end, k in self._finite(block):
+            mixed = (mixed_u if end == 0 else mixed_l) / s
+            hessian[self._own(k), tail] += block.w.T @ (block.z * mixed[:, None])
 
 
-def _products(x, terms: Terms) -> np.ndarray:
-    """X' times [diag(eta_eta) X, eta, eta_u, eta_l], in one product where X is dense."""
-    n, p = x.shape
-    sides = np.empty((n, 3 if sp.issparse(x) else p + 3), order="F")
-    sides[:, -3], sides[:, -2], sides[:, -1] = terms.eta, terms.eta_u, terms.eta_l
-    if sp.issparse(x):
+def _own_gram(block: Block, bend: np.ndarray) -> Any:
+    """W' diag(bend) W; without nominal columns W is a column of -1."""
+    return weighted_gram(block.w, bend) if block.w.shape[1] > 1 else bend.sum()
+
+
+def _products(block: Block, terms: Terms) -> np.ndarray:
+    """X' times [diag(eta_eta) X, eta, eta_u W, eta_l W], in one product where X is dense."""
+    x, w = block.x, block.w
+    (n, p), width = x.shape, w.shape[1]
+    is_sparse = sp.issparse(x)
+    first = 0 if is_sparse else p
+    sides = np.empty((n, first + 1 + 2 * width), order="F")
+    sides[:, first] = terms.eta
+    for i, mixed in enumerate((terms.eta_u, terms.eta_l)):
+        start = first + 1 + i * width
+        if width == 1:
+            np.negative(mixed, out=sides[:, start])
+        else:
+            np.multiply(w, mixed[:, None], out=sides[:, start : start + width])
+    if is_sparse:
         return np.hstack([weighted_gram(x, terms.eta_eta), x.T @ sides])
     np.multiply(x, terms.eta_eta[:, None], out=sides[:, :p])
     return x.T @ sides
 
 
-def weighted_gram(x, weights: np.ndarray | None) -> np.ndarray:
-    """X' diag(weights) X as a dense array; None stands for equal weights of one."""
-    if sp.issparse(x):
-        right = x if weights is None else sp.diags_array(weights, format="csr") @ x
-        return (x.T @ right).toarray()
-    return x.T @ (x if weights is None else x * weights[:, None])
+def log_probabilities(link: Link, z: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """log P(Y = k) for each item and class, from the ends z (n, K - 1) and their differences."""
+    n, m = z.shape
+    result = np.empty((n, m + 1))
+    result[:, 0] = link.log_cdf(z[:, 0])
+    result[:, m] = link.log_sf(z[:, -1])
+    for k in range(1, m):
+        result[:, k] = link.log_interval(z[:, k], z[:, k - 1], gaps[..., k - 1])
+    return result
 
 
-def fit(likelihood: Likelihood, tol: float, max_iter: int, callback=None) -> NewtonResult:
+def fit(
+    likelihood: Likelihood,
+    tol: float,
+    max_iter: int,
+    callback: Callable[..., Any] | None = None,
+) -> NewtonResult:
     """Newton from the best cheap start.
 
     With many items, a first fit on a thinned sample costs a fraction of one pass and leaves only
@@ -244,8 +249,8 @@ def fit(likelihood: Likelihood, tol: float, max_iter: int, callback=None) -> New
     design = likelihood.design
     start = likelihood.start()
     thin = design.thinned()
-    if design.x.shape[0] > 4 * thin.x.shape[0] and likelihood.n_features:
-        early = _early(Likelihood(thin, likelihood.link, 0.0), likelihood)
+    if design.n_items > 4 * thin.n_items and design.n_parameters > likelihood.sizes[2]:
+        early = _early(Likelihood(thin, likelihood.link), likelihood)
         start = start if early is None else early
     return minimize(likelihood, start, tol=tol * design.total, max_iter=max_iter, callback=callback)
 
@@ -256,5 +261,8 @@ def _early(thin: Likelihood, full: Likelihood) -> np.ndarray | None:
     result = minimize(thin, thin.start(), tol=0.5, max_iter=20)
     if not result.converged:
         return None
-    last = result.x - np.linalg.solve(result.hessian, result.gradient)
-    return last if full.is_inside(last) else result.x
+    last = result.x - np.linalg.lstsq(result.hessian, result.gradient, rcond=None)[0]
+    for params in (last, result.x):
+        if full.is_inside(params):
+            return params
+    return None

@@ -3,14 +3,15 @@ r"""Links of cumulative models: the distribution of the latent error, in forms t
 An item of class k with score eta has the probability :math:`P = F(u) - F(l)`, where
 :math:`u = \theta_k - \eta` and :math:`l = \theta_{k-1} - \eta`. Each link gives :math:`-\log P`
 and its derivatives. At extreme scores both values of F round to 0 or to 1, so the difference is
-never taken: it is rewritten through logarithms, ``expm1`` and the gap :math:`u - l`, which is the
-same for all items of a class.
+never taken: it is rewritten through logarithms, ``expm1`` and the gap :math:`u - l`. The gap is
+one number for all items of a class, or an array where it depends on the item.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
@@ -20,35 +21,41 @@ __all__ = ["LINKS", "Link", "Terms"]
 
 @dataclass(frozen=True)
 class Terms:
-    """Derivatives of the weighted sum of -log P over items of one class.
+    """Derivatives of weight times -log P, an entry an item of one class.
 
-    `eta`, `eta_eta`, `eta_u`, `eta_l` have an entry an item (derivatives with respect to its own
-    score, and mixed with the upper and lower threshold); the rest are sums over the items.
+    A shift of the upper end by minus one unit is `u`, of the lower end `l`, of both (what a score
+    does) `eta`. The names of two letters are second derivatives. An end at infinity has zeros.
     """
 
     eta: np.ndarray
     eta_eta: np.ndarray
     eta_u: np.ndarray
     eta_l: np.ndarray
-    u: float
-    l: float  # noqa: E741
-    uu: float
-    ll: float
-    ul: float
+    u: np.ndarray
+    l: np.ndarray  # noqa: E741
+    uu: np.ndarray
+    ll: np.ndarray
+    ul: np.ndarray
 
 
 class Link(ABC):
-    """A log-concave density f with distribution function F, and what Newton needs of them."""
+    """A density f with distribution function F, and what Newton needs of them."""
 
     name: str
+    is_log_concave = True
+    mean = 0.0
 
     @abstractmethod
     def cdf(self, z: np.ndarray) -> np.ndarray:
         """F(z)."""
 
     @abstractmethod
-    def quantile(self, p: np.ndarray) -> np.ndarray:
+    def quantile(self, p: Any) -> Any:
         """The inverse of F."""
+
+    @abstractmethod
+    def isf(self, p: Any) -> Any:
+        """The inverse of 1 - F."""
 
     @abstractmethod
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
@@ -67,17 +74,18 @@ class Link(ABC):
         """f'(z) / f(z)."""
 
     @abstractmethod
-    def _log_interior(self, upper: np.ndarray, lower: np.ndarray, gap: float) -> np.ndarray:
+    def _log_interior(self, upper: np.ndarray, lower: np.ndarray, gap: Any) -> np.ndarray:
         """log(F(upper) - F(lower)) for two finite ends, gap apart."""
 
     def log_interval(
-        self, upper: np.ndarray | None, lower: np.ndarray | None, gap: float | None
+        self, upper: np.ndarray | None, lower: np.ndarray | None, gap: Any
     ) -> np.ndarray:
         """log(F(upper) - F(lower)); None stands for an infinite end."""
+        if upper is None:
+            assert lower is not None
+            return self.log_sf(lower)
         if lower is None:
             return self.log_cdf(upper)
-        if upper is None:
-            return self.log_sf(lower)
         return self._log_interior(upper, lower, gap)
 
     def value(self, upper, lower, gap, weights) -> float:
@@ -90,7 +98,7 @@ class Link(ABC):
 
         With :math:`r = f / P` and :math:`q = f' / P` at either end, the second derivatives of
         :math:`-\log P` are :math:`r_u^2 - q_u`, :math:`r_l^2 + q_l` and :math:`-r_u r_l`; a score
-        moves both ends, so that its derivatives are minus the sums over the ends.
+        moves both ends, so that its derivatives are the sums over the ends.
         """
         log_p = self.log_interval(upper, lower, gap)
         zero = np.zeros_like(log_p)
@@ -108,13 +116,13 @@ class Link(ABC):
         return value, Terms(
             eta=w * (ru - rl),
             eta_eta=w * ((ru - rl) ** 2 - (qu - ql)),
-            eta_u=-(uu + ul),
-            eta_l=-(ll + ul),
-            u=-float(np.sum(w * ru)),
-            l=float(np.sum(w * rl)),
-            uu=float(np.sum(uu)),
-            ll=float(np.sum(ll)),
-            ul=float(np.sum(ul)),
+            eta_u=uu + ul,
+            eta_l=ll + ul,
+            u=w * ru,
+            l=-w * rl,
+            uu=uu,
+            ll=ll,
+            ul=ul,
         )
 
 
@@ -128,6 +136,9 @@ class Probit(Link):
 
     def quantile(self, p):
         return ndtri(p)
+
+    def isf(self, p):
+        return -ndtri(p)
 
     def log_cdf(self, z):
         return log_ndtr(z)
@@ -153,12 +164,16 @@ class CLogLog(Link):
     """Errors of the Gumbel distribution of minima, F(z) = 1 - exp(-exp z)."""
 
     name = "cloglog"
+    mean = -float(np.euler_gamma)
 
     def cdf(self, z):
         return -np.expm1(-np.exp(z))
 
     def quantile(self, p):
         return np.log(-np.log1p(-np.asarray(p, dtype=float)))
+
+    def isf(self, p):
+        return np.log(-np.log(p))
 
     def log_cdf(self, z):
         # Three ranges of log(1 - exp(-e^z)): e^z may underflow, be small, or be large.
@@ -182,8 +197,72 @@ class CLogLog(Link):
         return -np.exp(lower) + self.log_cdf(log_rate)
 
 
-def _log_expm1(gap: float) -> float:
-    return float(gap + np.log(-np.expm1(-gap)))
+def _log_expm1(gap: Any) -> Any:
+    return gap + np.log(-np.expm1(-gap))
+
+
+class LogLog(Link):
+    """Errors of the Gumbel distribution of maxima, F(z) = exp(-exp(-z)): cloglog, mirrored."""
+
+    name = "loglog"
+    mean = float(np.euler_gamma)
+    _mirror = CLogLog()
+
+    def cdf(self, z):
+        return np.exp(-np.exp(-z))
+
+    def quantile(self, p):
+        return -self._mirror.isf(p)
+
+    def isf(self, p):
+        return -self._mirror.quantile(p)
+
+    def log_cdf(self, z):
+        return self._mirror.log_sf(-z)
+
+    def log_sf(self, z):
+        return self._mirror.log_cdf(-z)
+
+    def log_pdf(self, z):
+        return self._mirror.log_pdf(-z)
+
+    def slope(self, z):
+        return -self._mirror.slope(-z)
+
+    def _log_interior(self, upper, lower, gap):
+        return self._mirror._log_interior(-lower, -upper, gap)
+
+
+class Cauchit(Link):
+    """Cauchy errors, F(z) = 1/2 + arctan(z) / pi: heavy tails, no log-concave density."""
+
+    name = "cauchit"
+    is_log_concave = False
+
+    def cdf(self, z):
+        return np.arctan2(1.0, -z) / np.pi
+
+    def quantile(self, p):
+        return -self.isf(p)
+
+    def isf(self, p):
+        return 1.0 / np.tan(np.pi * np.asarray(p, dtype=float))
+
+    def log_cdf(self, z):
+        return np.log(self.cdf(z))
+
+    def log_sf(self, z):
+        return np.log(self.cdf(-z))
+
+    def log_pdf(self, z):
+        return -np.log(np.pi) - np.log1p(z * z)
+
+    def slope(self, z):
+        return -2.0 * z / (1.0 + z * z)
+
+    def _log_interior(self, upper, lower, gap):
+        # The difference of two arctangents is the angle of one vector.
+        return np.log(np.arctan2(gap, 1.0 + upper * lower) / np.pi)
 
 
 class Logit(Link):
@@ -204,6 +283,9 @@ class Logit(Link):
     def quantile(self, p):
         return logit(p)
 
+    def isf(self, p):
+        return -logit(p)
+
     def log_cdf(self, z):
         return -np.logaddexp(0.0, -z)
 
@@ -219,31 +301,57 @@ class Logit(Link):
     def _log_interior(self, upper, lower, gap):
         return self.log_cdf(upper) + self.log_sf(lower) + np.log(-np.expm1(-gap))
 
+    def value(self, upper, lower, gap, weights):
+        """As the general rule, with an exponential an end and few logarithms."""
+        value = 0.0
+        if upper is not None:
+            value += _softplus_sum(-upper, weights)
+        if lower is not None:
+            value += _softplus_sum(lower, weights)
+        if gap is not None:
+            value -= _log_total(-np.expm1(-gap), weights, len(upper))
+        return value
+
     def value_terms(self, upper, lower, gap, weights):
-        """As the general rule, with two exponentials an item and no logarithm."""
+        """As the general rule, with an exponential an end and few logarithms.
+
+        With :math:`a = 1 / (e^{u - l} - 1)` the derivatives of the gap's term are a and
+        :math:`a (1 + a)`.
+        """
         n = len(lower if upper is None else upper)
         zero = np.zeros(n)
-        value = uu = ll = ul = su = sl = 0.0
+        value, ul = 0.0, zero
         above, below, var_u, var_l = zero, zero, zero, zero
-        total = float(n) if weights is None else float(weights.sum())
         if upper is not None:
             part, above, var_u = _softplus_terms(-upper, weights)
-            value, su, uu = value + part, -float(above.sum()), float(var_u.sum())
+            value += part
         if lower is not None:
             part, below, var_l = _softplus_terms(lower, weights)
-            value, sl, ll = value + part, float(below.sum()), float(var_l.sum())
+            value += part
+        u, l, uu, ll = above, -below, var_u, var_l  # noqa: E741
         if gap is not None:
-            e = np.expm1(gap)
-            first, second = total / e, total * (1.0 + 1.0 / e) / e
-            value -= total * np.log(-np.expm1(-gap))
-            su, sl = su - first, sl + first
-            uu, ll, ul = uu + second, ll + second, -second
-        terms = Terms(above - below, var_u + var_l, -var_u, -var_l, su, sl, uu, ll, ul)
-        return value, terms
+            share = -np.expm1(-gap)
+            value -= _log_total(share, weights, n)
+            first = np.exp(-gap) / share
+            second = first * (1.0 + first)
+            if weights is not None:
+                first, second = weights * first, weights * second
+            u, l, uu, ll = u + first, l - first, uu + second, ll + second  # noqa: E741
+            ul = np.full(n, -second)
+        return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, uu, ll, ul)
 
 
-# Sixteen factors 1 + e^40 have a product below e^650, which does not overflow.
-_FACTORS, _SAFE = 16, 40.0
+# Sixteen factors 1 + e^40 have a product below e^650, which does not overflow; sixteen factors of
+# 1e-18 do not underflow.
+_FACTORS, _SAFE, _SMALL = 16, 40.0, 1e-18
+
+
+def _softplus_sum(z: np.ndarray, weights: np.ndarray | None) -> float:
+    """Sum of w log(1 + e^z)."""
+    if z.max(initial=0.0) <= _SAFE:
+        return _log_total(np.exp(z) + 1.0, weights, len(z))
+    values = np.logaddexp(0.0, z)
+    return float(values.sum() if weights is None else weights @ values)
 
 
 def _softplus_terms(z: np.ndarray, weights: np.ndarray | None):
@@ -251,20 +359,28 @@ def _softplus_terms(z: np.ndarray, weights: np.ndarray | None):
     if z.max(initial=0.0) <= _SAFE:
         growth = np.exp(z)
         base = growth + 1.0
+        value = _log_total(base, weights, len(z))
         inverse = 1.0 / base
         first = growth * inverse
         second = first * inverse
-        if weights is None:
-            return _log_sum(base), first, second
-        value = float(weights @ np.log(base))
     else:
+        value = _softplus_sum(z, weights)
         first = expit(z)
         second = first * expit(-z)
-        value = np.logaddexp(0.0, z)
-        value = float(value.sum() if weights is None else weights @ value)
-        if weights is None:
-            return value, first, second
+    if weights is None:
+        return value, first, second
     return value, weights * first, weights * second
+
+
+def _log_total(factors: Any, weights: np.ndarray | None, n: int) -> float:
+    """Sum of w log(factor) over n items, whose factors are positive and may be one for all."""
+    if np.ndim(factors) == 0:
+        return float(np.log(factors)) * (float(n) if weights is None else float(weights.sum()))
+    if weights is not None:
+        return float(weights @ np.log(factors))
+    if factors.min(initial=1.0) < _SMALL:
+        return float(np.log(factors).sum())
+    return _log_sum(factors)
 
 
 def _log_sum(factors: np.ndarray) -> float:
@@ -274,4 +390,6 @@ def _log_sum(factors: np.ndarray) -> float:
     return float(np.log(products).sum() + np.log(factors[whole:]).sum())
 
 
-LINKS: dict[str, Link] = {link.name: link for link in (Logit(), Probit(), CLogLog())}
+LINKS: dict[str, Link] = {
+    link.name: link for link in (Logit(), Probit(), CLogLog(), LogLog(), Cauchit())
+}

@@ -2,100 +2,132 @@ r"""Cumulative link models: ordered classes as intervals of a latent variable.""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
-from scipy.special import ndtri
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
-from rankbook._validation import check_choice, check_labels, check_scalar, check_weights
+from rankbook._progress import check_verbose
+from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
 from rankbook.models._base import RankerMixin
-from rankbook.models._cumulative_checks import (
-    ProportionalityTest,
-    check_collinearity,
-    check_separation,
-    log_probabilities,
-    proportionality,
-)
-from rankbook.models._cumulative_likelihood import Design, Likelihood, fit
+from rankbook.models._cumulative_design import Design, Roles
+from rankbook.models._cumulative_fit import Fitted, fit_design
+from rankbook.models._cumulative_inference import InferenceMixin, Precision, sandwich_meat
+from rankbook.models._cumulative_prediction import PredictionMixin, check_offset
 from rankbook.models._links import LINKS, Link
-from rankbook.models._summary import Summary, estimates_table
-from rankbook.solvers.newton import NewtonResult
 
 __all__ = ["CumulativeLink"]
 
-# Curvature an item below which the fit may be on its way to infinity.
-_FLAT = 1e-8
+# Beyond this, its products with weights and scales overflow.
+_LARGEST_ALPHA = 1e100
 
 
-class CumulativeLink(RankerMixin, BaseEstimator):
+class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator):
     r"""Cumulative link model, by default McCullagh's proportional odds.
 
     .. math:: P(Y \le k \mid x) = F(\theta_k - x^\top b), \qquad \theta_1 < \dots < \theta_{K-1},
 
     (Herbrich et al., 1999, equation 3), where F is the distribution function that `link` names.
-    The fit minimises minus the weighted log-likelihood plus :math:`(\alpha/2)\, b^\top b`; the
-    thresholds are free. The score that ranks is :math:`x^\top b`: larger means higher classes.
+    The fit minimises minus the mean (weighted) log-likelihood plus
+    :math:`(\alpha/2)\, b^\top b`; the thresholds are free. The score that ranks is
+    :math:`x^\top b`: larger means higher classes. Chosen columns w may have a coefficient at each
+    threshold (`nominal`: partial proportional odds), chosen columns z may act on the spread of the
+    latent variable (`scale`), and a known part o of the score may be given (`offset`):
+
+    .. math:: P(Y \le k \mid x) = F\bigl((\theta_k - x^\top b - w^\top \gamma_k - o)
+        \, e^{-z^\top \zeta}\bigr).
 
     Parameters
     ----------
-    link : {"logit", "probit", "cloglog"}, default="logit"
-        F(z) is :math:`1/(1+e^{-z})`, :math:`\Phi(z)` or :math:`1 - \exp(-e^z)`.
+    link : {"logit", "probit", "cloglog", "loglog", "cauchit"}, default="logit"
+        F(z) is :math:`1/(1+e^{-z})`, :math:`\Phi(z)`, :math:`1 - \exp(-e^z)`,
+        :math:`\exp(-e^{-z})` or :math:`1/2 + \arctan(z)/\pi`.
     alpha : float, default=0.0
-        Weight of the ridge term. Zero gives maximum likelihood.
+        Weight of the ridge term (all coefficients of the location, those of nominal columns
+        too). Zero gives maximum likelihood.
     rule : {"mode", "median"}, default="mode"
         How `predict` chooses a class: the likeliest one, or the median of the predicted
         distribution, which is the threshold rule :math:`\theta_{k-1} < x^\top b \le \theta_k` for
-        the two symmetric links (for "cloglog" the thresholds are shifted by F's median,
-        :math:`\log\log 2`).
+        the symmetric links (for "cloglog" and "loglog" the thresholds are shifted by F's median,
+        :math:`\pm\log\log 2`).
+    nominal : str, int or list of them, optional
+        Columns, by name or number, with one coefficient a threshold in place of one.
+    scale : str, int or list of them, optional
+        Columns that also act on the logarithm of the latent variable's spread.
+    covariance : {"hessian", "robust"}, default="hessian"
+        Inverse Hessian, or the sandwich estimate, by clusters if `fit` is given any.
     tol : float, default=1e-14
         Newton stops when half the squared Newton decrement, the estimated distance to the
-        optimal objective, is at most `tol` times the total weight.
+        optimal objective, is at most `tol`.
     max_iter : int, default=100
         Largest number of Newton steps.
+    labels : array-like, optional
+        All classes, lowest first; needed where y holds neither numbers nor an ordered Categorical.
     verbose : int, default=0
         1 shows a progress bar.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,)
-        Coefficients b.
+        Coefficients b; NaN for a nominal column, which has no single one.
+    nominal_coef_ : ndarray of shape (q, K - 1)
+        Coefficients of the nominal columns at each threshold.
     thresholds_ : ndarray of shape (K - 1,)
-        Thresholds, strictly increasing.
+        Thresholds, strictly increasing without nominal effects.
+    scale_coef_ : ndarray of shape (r,)
+        Coefficients of the scale columns.
+    params_, param_names_ : ndarray and list of str
+        All parameters: coefficients, nominal coefficients (column by column), thresholds, scale.
     classes_ : ndarray of shape (K,)
-        The labels, in order.
+        The labels that occur, in order.
     log_likelihood_ : float
         Weighted log-likelihood, without the ridge term.
-    covariance_ : ndarray of shape (p + K - 1, p + K - 1)
-        Inverse of the objective's Hessian at the fit: coefficients, then thresholds. With
-        ``alpha > 0`` it includes the ridge term, and intervals ignore the bias that this brings.
-    standard_errors_ : ndarray of shape (p + K - 1,)
-        Square roots of the covariance's diagonal.
+    covariance_ : ndarray of shape (n_parameters, n_parameters)
+        Covariance of `params_`. With ``alpha > 0`` it includes the ridge term, and intervals
+        ignore the bias that this brings.
+    standard_errors_ : ndarray of shape (n_parameters,)
+        Square roots of the covariance's diagonal; NaN for what the data do not identify.
+    df_ : int
+        Number of parameters, without redundant ones.
     n_iter_ : int
         Newton steps on the full sample, at least 1.
     n_features_in_ : int
         Columns of X.
     n_obs_ : float
         Total weight.
+    sample_id_ : str
+        Digest of labels, weights and offset, by which `anova` knows one sample.
 
     Notes
     -----
     *No predictors.* ``fit(None, y)`` fits the thresholds alone; `predict` then takes None (one
-    row) or an array without columns. A constant column is an error: thresholds are intercepts.
+    row) or an array without columns.
 
     *Weights* are frequencies: weight 2 counts as two items, in standard errors too; 0 as none.
 
-    *The objective is convex* as each density is log-concave, so Newton's method (analytic
-    Hessian) finds the minimum from any start; the likelihood itself, infinite where thresholds
-    meet, keeps them apart. A sparse X stays sparse, but the Hessian is a dense (p, p) array.
+    *Degenerate data.* Where columns are collinear (or constant, as thresholds are intercepts)
+    the maximum is not unique: the coefficients of least norm are given, with a
+    `CollinearityWarning`. Where the classes are separated there is no maximum: the fit ends where
+    the mean log-likelihood is within `tol` of its supremum, with a `SeparationWarning`. Both have
+    NaN standard errors for what is not identified, and for that alone.
+
+    *Nominal effects.* Thresholds of their own coefficients may cross. The fit keeps them in order
+    at its items (a `CrossingWarning` says if that binds; there are no standard errors then).
+    Elsewhere a prediction sorts them, with the same warning.
+
+    *The objective is convex* for log-concave densities (all links but "cauchit") without scale
+    effects, so Newton's method finds the minimum from any start; otherwise it finds a local one.
+    A sparse X stays sparse, but the Hessian is a dense array.
+
+    *The sample is kept* for `drop1`, profile intervals and tests; a pickle leaves it behind.
 
     *Other packages.* ``MASS::polr`` and ``ordinal::clm`` in R use this parametrisation, and
-    `thresholds_` are their zeta and alpha ("1|2", "2|3", ...). ``OrderedModel`` of statsmodels
+    `thresholds_` are their zeta and alpha ("1|2", "2|3", ...); clm's nominal coefficients, like
+    VGAM's, have the opposite sign. ``OrderedModel`` of statsmodels
     has the same coefficients but reports thresholds in another form: the first one, then the
     *logarithms of the increments*, :math:`\log(\theta_k - \theta_{k-1})`, which its ``summary``
     prints under the same labels; its ``transform_threshold_params`` gives ours, with infinities
@@ -106,6 +138,8 @@ class CumulativeLink(RankerMixin, BaseEstimator):
     ----------
     P. McCullagh (1980), Regression models for ordinal data, J. R. Statist. Soc. B 42, 109-142.
     R. Herbrich, T. Graepel, K. Obermayer (1999), section 2.
+    B. Peterson, F. E. Harrell (1990), Partial proportional odds models for ordinal response
+    variables, J. R. Statist. Soc. C 39, 205-217.
 
     Examples
     --------
@@ -126,15 +160,23 @@ class CumulativeLink(RankerMixin, BaseEstimator):
         alpha: float = 0.0,
         rule: str = "mode",
         *,
+        nominal: Any = None,
+        scale: Any = None,
+        covariance: str = "hessian",
         tol: float = 1e-14,
         max_iter: int = 100,
+        labels: Any = None,
         verbose: int = 0,
     ) -> None:
         self.link = link
         self.alpha = alpha
         self.rule = rule
+        self.nominal = nominal
+        self.scale = scale
+        self.covariance = covariance
         self.tol = tol
         self.max_iter = max_iter
+        self.labels = labels
         self.verbose = verbose
 
     def __sklearn_tags__(self):
@@ -144,7 +186,18 @@ class CumulativeLink(RankerMixin, BaseEstimator):
         tags.classifier_tags = ClassifierTags()
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> CumulativeLink:
+    def __getstate__(self):
+        return super().__getstate__() | {"_kept": None}
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: Any = None,
+        offset: Any = None,
+        cluster: Any = None,
+    ) -> CumulativeLink:
         """Fit coefficients and thresholds.
 
         Parameters
@@ -155,244 +208,142 @@ class CumulativeLink(RankerMixin, BaseEstimator):
             Ordered labels.
         sample_weight : array-like of shape (n,), optional
             Frequencies of the items.
+        offset : array-like of shape (n,), optional
+            Known parts of the scores, with the coefficient 1.
+        cluster : array-like of shape (n,), optional
+            Groups of dependent items, for ``covariance="robust"``: gradients are summed by
+            group, and the covariance is multiplied by G / (G - 1).
 
         Returns
         -------
         CumulativeLink
             The fitted estimator.
 
-        Raises
-        ------
-        CollinearityError
+        Warns
+        -----
+        CollinearityWarning
             If ``alpha == 0`` and a column is a combination of others and a constant.
-        SeparationError
+        SeparationWarning
             If ``alpha == 0`` and the likelihood has no maximiser.
+        CrossingWarning
+            If the order of thresholds with nominal effects binds.
+        ConvergenceWarning
+            If `max_iter` steps were not enough.
         """
         link = self._check_parameters()
-        design, self.classes_ = self._design(X, y, sample_weight, reset=True)
-        names = self._column_names()
-        if self.alpha == 0.0 and len(names):
-            check_collinearity(design, names)
-        likelihood = Likelihood(design, link, float(self.alpha))
-        result = self._minimise(likelihood)
-        flat = np.linalg.eigvalsh(result.hessian)[0] <= _FLAT * design.total
-        if self.alpha == 0.0 and len(names) and (flat or not result.converged):
-            check_separation(design, names)
-        if not result.converged:
-            message = f"CumulativeLink stopped early: {result.message} (max_iter={self.max_iter})"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        self._store(design, likelihood, result)
+        if cluster is not None and self.covariance != "robust":
+            raise ValueError('cluster needs covariance="robust"')
+        design, kept, self.classes_ = self._design(X, y, sample_weight, offset, reset=True)
+        groups = check_qid(cluster, len(kept), "cluster")
+        if groups is not None:
+            groups = np.unique(groups[kept], return_inverse=True)[1]
+            if groups.max() == 0:
+                raise ValueError("cluster must name at least two groups, got one")
+        callback, bar = self._progress()
+        fitted, notes = fit_design(
+            design, link, self._role_names(), alpha=float(self.alpha), tol=float(self.tol),
+            max_iter=self.max_iter, callback=callback,
+        )  # fmt: skip
+        if bar is not None:
+            bar.close()
+        for category, message in notes:
+            warnings.warn(message, category, stacklevel=2)
+        self._store(design, fitted, groups)
         return self
 
-    def _minimise(self, likelihood: Likelihood) -> NewtonResult:
+    def _progress(self):
+        """A callback that moves a bar, and the bar; None without one."""
         if not self.verbose:
-            return fit(likelihood, self.tol, self.max_iter)
+            return None, None
         from tqdm.auto import tqdm
 
-        with tqdm(total=self.max_iter, desc="Newton", unit="step", leave=False) as bar:
-            return fit(likelihood, self.tol, self.max_iter, lambda n, *_: bar.update(n - bar.n))
+        bar = tqdm(total=self.max_iter, desc="Newton", unit="step", leave=False)
+        return (lambda n, *_: bar.update(n - bar.n) and None), bar
 
-    def _store(self, design: Design, likelihood: Likelihood, result: NewtonResult) -> None:
-        """Set the fitted attributes, in the columns' own units.
-
-        The Hessian at the last iterate is there anyway, so one more Newton step is free, and its
-        gain is the decrement.
-        """
-        p, size = likelihood.n_features, len(result.x)
-        factor = cho_factor(result.hessian)
-        polish = result.converged
-        x = result.x - cho_solve(factor, result.gradient) if polish else result.x
-        value = result.value - (result.decrement if polish else 0.0)
-        jacobian = design.jacobian()
-        params = jacobian @ x
-        self.coef_, self.thresholds_ = params[:p], params[p:]
-        covariance = jacobian @ cho_solve(factor, np.eye(size)) @ jacobian.T
-        self.covariance_ = (covariance + covariance.T) / 2.0
-        self.standard_errors_ = np.sqrt(np.diagonal(self.covariance_))
-        self.log_likelihood_ = 0.5 * float(self.alpha) * float(self.coef_ @ self.coef_) - value
-        self.n_iter_ = max(1, result.n_iter)
+    def _store(self, design: Design, fitted: Fitted, groups: np.ndarray | None) -> None:
+        """Set the fitted attributes, in the columns' own units."""
+        meat = sandwich_meat(fitted, groups) if self.covariance == "robust" else None
+        inner = fitted.bread if meat is None else fitted.bread @ meat @ fitted.bread
+        self.params_ = fitted.reported
+        p, q, m, r = design.sizes
+        self.coef_ = np.full(self.n_features_in_, np.nan)
+        self.coef_[self._roles.proportional] = self.params_[:p]
+        self.nominal_coef_ = self.params_[p : p + q * m].reshape(q, m)
+        self.thresholds_ = self.params_[p + q * m : p + q * m + m]
+        self.scale_coef_ = self.params_[p + q * m + m :]
+        self.param_names_ = self._parameter_names()
+        self.covariance_, self.standard_errors_ = fitted.covariance(meat)
+        self.log_likelihood_ = fitted.log_likelihood
+        self.df_ = fitted.likelihood.design.n_parameters
+        self.n_iter_ = fitted.n_iter
         self.n_obs_ = design.total
+        self._precision = Precision(fitted.jacobian, inner, fitted.free, fitted.in_order)
+        self._kept = design, fitted
+
+    def _parameter_names(self) -> list[str]:
+        classes = self.classes_.tolist()
+        cuts = [f"{a}|{b}" for a, b in zip(classes[:-1], classes[1:], strict=True)]
+        prop, nominal, scale = self._role_names()
+        own = [f"{name}:{cut}" for name in nominal for cut in cuts]
+        return prop + own + cuts + [f"scale: {name}" for name in scale]
 
     def _check_parameters(self) -> Link:
         check_choice(self.link, tuple(LINKS), "link")
         check_choice(self.rule, ("mode", "median"), "rule")
-        check_scalar(self.alpha, "alpha", low=0.0)
+        check_choice(self.covariance, ("hessian", "robust"), "covariance")
+        check_scalar(self.alpha, "alpha", low=0.0, high=_LARGEST_ALPHA)
         check_scalar(self.tol, "tol", low=0.0)
         check_scalar(self.max_iter, "max_iter", low=1, integer=True)
+        check_verbose(self.verbose)
         return LINKS[self.link]
 
-    def _design(self, X, y, sample_weight, *, reset: bool) -> tuple[Design, np.ndarray]:
-        """Checked and sorted data, without the items of weight 0, and their classes."""
+    def _design(
+        self, X: Any, y: Any, sample_weight: Any, offset: Any, *, reset: bool
+    ) -> tuple[Design, np.ndarray, np.ndarray]:
+        """Checked and sorted data; the items of positive weight; the classes that they have."""
         if X is None:
             if y is None:
                 raise ValueError("y must be given, got None")
-            X = np.zeros((len(np.asarray(y)), 0))
+            X = np.zeros((len(y), 0))
             if reset:
                 self.n_features_in_ = 0
+                self.__dict__.pop("feature_names_in_", None)
         else:
-            X, y = validate_data(
-                self, X, y, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
+            X = validate_data(
+                self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
             )
-        weights = check_weights(sample_weight, X.shape[0])
+        n = X.shape[0]
+        before = self.__dict__.get("classes_")
+        codes = self._encode_labels(y, n)
+        found = self.classes_
+        if before is not None:
+            self.classes_ = before
+        weights, offset = check_weights(sample_weight, n), check_offset(offset, n)
+        kept = np.arange(n)
         if weights is not None and not np.all(weights > 0):
             kept = np.flatnonzero(weights)
-            X, y, weights = X[kept], np.asarray(y)[kept], weights[kept]
-        codes, classes = check_labels(y)
-        return Design.build(X, codes, len(classes), weights), classes
+            X, codes, weights = X[kept], codes[kept], weights[kept]
+            offset = None if offset is None else offset[kept]
+        occurring = np.bincount(codes, minlength=len(found)) > 0
+        if np.count_nonzero(occurring) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got {found[occurring].tolist()}")
+        codes = (np.cumsum(occurring) - 1)[codes]
+        if reset:
+            self._roles = self._find_roles()
+            self.sample_id_ = _digest(codes.astype(np.min_scalar_type(len(found))), weights, offset)
+        found = found[occurring]
+        design = Design.build(X, codes, len(found), weights, self._roles, offset)
+        return design, kept, found
 
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and len(names) == self.n_features_in_:
-            return [str(name) for name in names]
-        return [f"x{j}" for j in range(self.n_features_in_)]
+    def _find_roles(self) -> Roles:
+        nominal = self._places(self.nominal, "nominal")
+        scale = self._places(self.scale, "scale")
+        return Roles(np.setdiff1d(np.arange(self.n_features_in_), nominal), nominal, scale)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        r"""Scores :math:`x^\top b`; a larger one ranks higher.
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items (None or an array without columns for the model without predictors).
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Scores.
-        """
-        check_is_fitted(self, "coef_")
-        if self.n_features_in_ == 0:
-            return np.zeros(1 if X is None else len(X))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
-        return np.asarray(X @ self.coef_).ravel()
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the class probabilities, accurate where they underflow.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Log-probabilities, columns in the order of `classes_`.
-        """
-        scores = self.decision_function(X)
-        z = self.thresholds_ - scores[:, None]
-        return log_probabilities(LINKS[self.link], z, self.thresholds_)
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Class probabilities.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities, columns in the order of `classes_`; rows sum to one.
-        """
-        return np.exp(self.predict_log_proba(X))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels, by the rule chosen.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, p)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Members of `classes_`.
-        """
-        if check_choice(self.rule, ("mode", "median"), "rule") == "mode":
-            best = np.argmax(self.predict_log_proba(X), axis=1)
-            return self.classes_[best]
-        scores = self.decision_function(X)
-        cuts = self.thresholds_ - LINKS[self.link].quantile(0.5)
-        return self.classes_[np.searchsorted(cuts, scores, side="left")]
-
-    def conf_int(self, level: float = 0.95) -> np.ndarray:
-        """Wald intervals, estimate plus and minus a normal quantile of standard errors.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Confidence level, strictly between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (p + K - 1, 2)
-            Lower and upper ends: coefficients, then thresholds.
-        """
-        check_is_fitted(self, "coef_")
-        if not 0.0 < check_scalar(level, "level") < 1.0:
-            raise ValueError(f"level must lie strictly between 0 and 1, got {level}")
-        estimates = np.concatenate([self.coef_, self.thresholds_])
-        half = ndtri(0.5 + level / 2.0) * self.standard_errors_
-        return np.column_stack([estimates - half, estimates + half])
-
-    def summary(self, level: float = 0.95) -> Summary:
-        """Table of estimates, standard errors, z, p-values and intervals.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Confidence level of the intervals.
-
-        Returns
-        -------
-        Summary
-            Prints as text, shows as a table in notebooks; the numbers are in ``values``.
-        """
-        cuts = [f"{a}|{b}" for a, b in zip(self.classes_[:-1], self.classes_[1:], strict=True)]
-        return estimates_table(
-            title="Cumulative link model",
-            facts=[("Link", self.link)] + ([("Ridge", f"{self.alpha:g}")] if self.alpha else []),
-            names=self._column_names() + cuts,
-            estimates=np.concatenate([self.coef_, self.thresholds_]),
-            standard_errors=self.standard_errors_,
-            interval=self.conf_int(level),
-            level=level,
-            n_coefficients=len(self.coef_),
-            log_likelihood=self.log_likelihood_,
-            n_obs=self.n_obs_,
-        )
-
-    def score_test_proportionality(
-        self, X: Any, y: Any, sample_weight: Any = None
-    ) -> ProportionalityTest:
-        r"""Test the assumption that a column has one coefficient at all thresholds.
-
-        The larger model is :math:`P(Y \le k \mid x) = F(\theta_k - x^\top b_k)`. Rao's score test
-        needs no fit of it: with U the gradient of its log-likelihood and I its expected
-        information, both at the fitted model, :math:`U^\top I^{-1} U` is asymptotically
-        chi-squared with p (K - 2) degrees of freedom if the assumption holds. Each column is
-        also tested alone, with K - 2 degrees of freedom.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            The data that the model was fitted on.
-
-        Returns
-        -------
-        ProportionalityTest
-            Statistic, degrees of freedom and p-value, for all columns and for each.
-        """
-        check_is_fitted(self, "coef_")
-        if self.alpha:
-            raise ValueError(f"the test needs a fit with alpha=0, got alpha={self.alpha}")
-        if len(self.classes_) < 3 or self.n_features_in_ == 0:
-            raise ValueError("the test needs at least three classes and one column")
-        design, classes = self._design(X, y, sample_weight, reset=False)
-        if not np.array_equal(classes, self.classes_):
-            raise ValueError(f"y must have the classes {self.classes_}, got {classes}")
-        b = self.coef_ * design.scale
-        theta = self.thresholds_ - design.mean @ self.coef_
-        return proportionality(design, LINKS[self.link], b, theta, self._column_names())
+def _digest(*arrays: np.ndarray | None) -> str:
+    """Short name of a sample."""
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(b"none" if array is None else np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,296 @@
+"""A cumulative link model fitted to a design: the estimate, and what is known about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, null_space
+from sklearn.exceptions import ConvergenceWarning
+
+from rankbook.exceptions import CollinearityWarning, CrossingWarning, SeparationWarning
+from rankbook.models._cumulative_degenerate import (
+    Recession,
+    listed,
+    recession,
+    reduce_columns,
+    settle,
+)
+from rankbook.models._cumulative_design import Design
+from rankbook.models._cumulative_likelihood import Likelihood, fit
+from rankbook.models._cumulative_order import crossings, fit_in_order
+from rankbook.models._links import Link
+from rankbook.solvers.newton import NewtonResult, minimize
+
+__all__ = ["Fitted", "fit_design"]
+
+# Share of curvature below which the fit may be on its way to infinity.
+_FLAT = 1e-4
+
+Names = tuple[list[str], list[str], list[str]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """An estimate in the parameters of its design, and the way to the reported ones.
+
+    Attributes
+    ----------
+    likelihood : Likelihood
+        The objective, of the design without redundant columns.
+    params : ndarray
+        Its (nearly) minimising parameters.
+    jacobian : ndarray
+        From them to the reported parameters of all columns.
+    hessian : ndarray
+        The objective's Hessian there.
+    across : ndarray
+        A basis of the directions that the data identify.
+    free : ndarray
+        Directions of the reported parameters that they do not.
+    n_aliased : int
+        How many of them, the first, come from collinear columns.
+    in_order : bool
+        Whether the order of the thresholds is a constraint that binds.
+    n_iter : int
+        Newton steps.
+    """
+
+    likelihood: Likelihood
+    params: np.ndarray
+    jacobian: np.ndarray
+    hessian: np.ndarray
+    across: np.ndarray
+    free: np.ndarray
+    n_aliased: int
+    in_order: bool
+    n_iter: int
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        """Log-likelihood, computed at the estimate."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self.likelihood.log_likelihood(self.params)
+
+    @property
+    def reported(self) -> np.ndarray:
+        """The reported parameters."""
+        return self.jacobian @ self.params
+
+    @cached_property
+    def bread(self) -> np.ndarray:
+        """Inverse of the Hessian across what is not identified."""
+        inner = self.across.T @ self.hessian @ self.across
+        return self.across @ cho_solve(cho_factor(inner), self.across.T)
+
+    @cached_property
+    def identified(self) -> np.ndarray:
+        """Which reported parameters the data identify."""
+        if self.in_order:
+            return np.zeros(len(self.jacobian), dtype=bool)
+        return ~_touched(self.free)
+
+    @property
+    def aliased(self) -> np.ndarray:
+        """Which reported parameters collinear columns leave undetermined."""
+        return _touched(self.free[:, : self.n_aliased])
+
+    def covariance(self, meat: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Covariance of the reported parameters, and standard errors; NaN where not identified.
+
+        Rows are scaled before they are multiplied, so that standard errors are finite where
+        variances leave the range of floats.
+        """
+        inner = self.bread if meat is None else self.bread @ meat @ self.bread
+        unit = np.abs(self.jacobian).max(axis=1)
+        unit = np.where(unit > 0.0, unit, 1.0)
+        rows = self.jacobian / unit[:, None]
+        scaled = rows @ inner @ rows.T
+        errors = unit * np.sqrt(np.maximum(np.diagonal(scaled), 0.0))
+        with np.errstate(over="ignore"):
+            covariance = 0.5 * (scaled + scaled.T) * unit[:, None] * unit
+        covariance[~self.identified] = np.nan
+        covariance[:, ~self.identified] = np.nan
+        return covariance, np.where(self.identified, errors, np.nan)
+
+
+def fit_design(
+    design: Design,
+    link: Link,
+    names: Names,
+    *,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    callback: Callable[..., Any] | None = None,
+) -> tuple[Fitted, list[tuple[type[Warning], str]]]:
+    """Fit; return the estimate and the warnings that it deserves.
+
+    `names` are those of the proportional, nominal and scale columns.
+    """
+    sizes, size = design.sizes, design.n_parameters
+    notes: list[tuple[type[Warning], str]] = []
+    expand, free = np.eye(size), np.zeros((size, 0))
+    if alpha == 0.0:
+        reduction = reduce_columns(design, names)
+        design, expand, free = reduction.design, reduction.expand, reduction.free
+        if reduction.found:
+            notes.append((CollinearityWarning, _collinear_message(reduction.found)))
+    likelihood, result = _minimise(design, link, alpha, tol, max_iter, callback)
+    params, hessian, hidden, in_order = _finish(likelihood, result, alpha, tol, max_iter, notes)
+    jacobian = expand @ likelihood.design.jacobian()
+    gone = jacobian @ hidden
+    for i, (category, message) in enumerate(notes):
+        if category is SeparationWarning:
+            notes[i] = category, message.format(_moved(gone, sizes, names))
+    across = null_space(hidden.T) if hidden.shape[1] else np.eye(len(params))
+    fitted = Fitted(
+        likelihood=likelihood,
+        params=params,
+        jacobian=jacobian,
+        hessian=hessian,
+        across=across,
+        free=np.hstack([free, gone]),
+        n_aliased=free.shape[1],
+        in_order=in_order,
+        n_iter=max(1, result.n_iter),
+    )
+    return fitted, notes
+
+
+def _touched(directions: np.ndarray) -> np.ndarray:
+    """Rows that some direction moves."""
+    size = np.abs(directions).max(axis=0, initial=0.0)
+    return np.any(np.abs(directions) > 1e-7 * size, axis=1)
+
+
+def _minimise(
+    design: Design,
+    link: Link,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    callback: Callable[..., Any] | None,
+) -> tuple[Likelihood, NewtonResult]:
+    """Newton; with scale columns once more without their centring, in which all is linear."""
+    likelihood = Likelihood(design, link, alpha)
+    if not design.sizes[3]:
+        return likelihood, fit(likelihood, tol, max_iter, callback)
+    early = fit(Likelihood(design, link, alpha), tol, max_iter, callback).x
+    p, q, m, r = design.sizes
+    raw = design.with_raw_scale()
+    growth = float(early[-r:] @ (design.spread.mean / design.spread.scale))
+    start = np.concatenate([early[:-r] * np.exp(growth), early[-r:]])
+    likelihood = Likelihood(raw, link, alpha)
+    bound = tol * design.total
+    return likelihood, minimize(likelihood, start, tol=bound, max_iter=max_iter, callback=callback)
+
+
+def _finish(
+    likelihood: Likelihood,
+    result: NewtonResult,
+    alpha: float,
+    tol: float,
+    max_iter: int,
+    notes: list[tuple[type[Warning], str]],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+    """The last step: settle what is separated, keep thresholds in order, or polish.
+
+    Returns parameters, Hessian, the directions that are not identified, and whether the order of
+    the thresholds binds.
+    """
+    design, hessian = likelihood.design, result.hessian
+    found = _separation(likelihood, result) if alpha == 0.0 else None
+    hidden = _flat_directions(hessian) if found is None else found.free
+    if found is not None:
+        params = settle(likelihood, result.x, found, tol, max_iter)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            hessian = likelihood.value_gradient_hessian(params)[2]
+        notes.append((SeparationWarning, _separated_message(found)))
+    else:
+        params = _polished(likelihood, result)
+        if not result.converged:
+            message = f"CumulativeLink stopped early: {result.message} (max_iter={max_iter})"
+            notes.append((ConvergenceWarning, message))
+    crossed = crossings(design, params) if design.sizes[1] else 0
+    if crossed:
+        notes.append((CrossingWarning, _crossing_message(crossed)))
+        params = fit_in_order(likelihood, tol, max_iter).x
+    return params, hessian, hidden, crossed > 0
+
+
+def _separation(likelihood: Likelihood, result: NewtonResult) -> Recession | None:
+    """Ask for separation only where the fit gives reason to."""
+    design = likelihood.design
+    p, q, _, _ = design.sizes
+    if not p + q or (result.converged and not _is_flat(likelihood, result.hessian)):
+        return None
+    return recession(design)
+
+
+def _is_flat(likelihood: Likelihood, hessian: np.ndarray) -> bool:
+    """Whether some direction has lost nearly all the curvature that it has without effects."""
+    if np.linalg.eigvalsh(hessian)[0] > _FLAT * likelihood.design.total:
+        return False
+    first = likelihood.value_gradient_hessian(likelihood.start())[2]
+    try:
+        return bool(eigh(hessian, first, eigvals_only=True)[0] < _FLAT)
+    except LinAlgError:
+        return True
+
+
+def _flat_directions(hessian: np.ndarray) -> np.ndarray:
+    """Directions without curvature; none where the matrix is positive definite."""
+    try:
+        cho_factor(hessian)
+        return np.zeros((len(hessian), 0))
+    except LinAlgError:
+        values, vectors = np.linalg.eigh(hessian)
+        return vectors[:, values <= 1e-12 * values[-1]]
+
+
+def _polished(likelihood: Likelihood, result: NewtonResult) -> np.ndarray:
+    """One more Newton step, whose Hessian is there already."""
+    if not result.converged:
+        return result.x
+    step = np.linalg.lstsq(result.hessian, result.gradient, rcond=None)[0]
+    last = result.x - step
+    return last if likelihood.is_inside(last) else result.x
+
+
+def _collinear_message(found: list[str]) -> str:
+    return (
+        "X has collinear columns, so that the coefficients are not unique: "
+        f"{'; '.join(found)}. Those of least norm are given, without standard errors; to choose "
+        "others drop columns or set alpha > 0"
+    )
+
+
+def _separated_message(found: Recession) -> str:
+    how = "completely" if found.complete else "in part"
+    return (
+        f"the classes are separated {how} by a linear combination of {{}}, so that no finite "
+        "coefficients maximise the likelihood. The fit is within tol of its supremum, and has no "
+        "standard errors for what is not identified; drop or merge columns, merge classes, or set "
+        "alpha > 0 for another"
+    )
+
+
+def _moved(gone: np.ndarray, sizes: tuple[int, int, int, int], names: Names) -> str:
+    """Names of the columns whose coefficients are not identified."""
+    p, q, m, _ = sizes
+    moved = _touched(gone)
+    rows = np.concatenate([moved[:p], moved[p : p + q * m].reshape(q, m).any(axis=1)])
+    return listed(
+        [name for name, is_moved in zip(names[0] + names[1], rows, strict=True) if is_moved]
+    )
+
+
+def _crossing_message(n: int) -> str:
+    return (
+        f"the thresholds of the best unconstrained fit cross at {n} items; the fit given keeps "
+        "them in order there, and has no standard errors"
+    )

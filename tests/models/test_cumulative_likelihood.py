@@ -1,0 +1,165 @@
+"""Links and likelihood of cumulative link models against scipy, quadrature and differences."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from rankbook.models import CumulativeLink
+from rankbook.models._cumulative_design import Design, Roles
+from rankbook.models._cumulative_likelihood import Likelihood
+from rankbook.models._links import LINKS
+from tests.models.clm_samples import (
+    ALL_LINKS,
+    CONCAVE_LINKS,
+    DISTRIBUTIONS,
+    direct_nll,
+    general_nll,
+    simulate,
+    standardised,
+)
+
+
+@ALL_LINKS
+def test_links_are_the_distributions_they_say(link):
+    z = np.linspace(-5, 3, 41)
+    ours, peer = LINKS[link], DISTRIBUTIONS[link]
+    np.testing.assert_allclose(ours.cdf(z), peer.cdf(z), rtol=1e-12)
+    np.testing.assert_allclose(ours.quantile(peer.cdf(z)), z, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ours.log_cdf(z), peer.logcdf(z), rtol=1e-10)
+    np.testing.assert_allclose(ours.log_sf(z), peer.logsf(z), rtol=1e-10)
+    np.testing.assert_allclose(ours.log_pdf(z), peer.logpdf(z), rtol=1e-10)
+    step = 1e-6
+    slope = (peer.logpdf(z + step) - peer.logpdf(z - step)) / (2 * step)
+    np.testing.assert_allclose(ours.slope(z), slope, atol=1e-7, rtol=1e-6)
+
+
+def interval_by_quadrature(link, lower, gap):
+    """The logarithm of the integral of the density, scaled by its largest value on the interval."""
+    nodes, weights = np.polynomial.legendre.leggauss(20)
+    edges = np.linspace(0.0, gap, 101)
+    z = lower + edges[:-1, None] + gap / 100 * (nodes + 1) / 2
+    log_f = DISTRIBUTIONS[link].logpdf(z)
+    return log_f.max() + np.log((weights * np.exp(log_f - log_f.max())).sum() * gap / 200)
+
+
+@ALL_LINKS
+@pytest.mark.parametrize(
+    "lower,gap",
+    [(-30.0, 1.0), (-6.0, 1e-5), (0.0, 1.0), (-0.5, 1.0), (3.0, 0.5), (9.0, 1.0), (-2.0, 5.0)],
+)
+def test_log_interval_does_not_cancel(link, lower, gap):
+    if link in ("cloglog", "loglog"):  # beyond, the density falls by e^1000 over the interval
+        lower = float(np.clip(lower, -4.0 - gap if link == "loglog" else -30.0, 4.0))
+    got = LINKS[link].log_interval(np.array([lower + gap]), np.array([lower]), gap)
+    assert got[0] == pytest.approx(interval_by_quadrature(link, lower, gap), rel=1e-9)
+
+
+@ALL_LINKS
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_objective_gradient_and_hessian(link, weighted, sparse):
+    X, y = simulate(n=60, link=link, seed=2)
+    rng = np.random.default_rng(1)
+    weights = rng.uniform(0.5, 2, size=60) if weighted else None
+    design = Design.build(sp.csr_array(X) if sparse else X, y, 5, weights)
+    likelihood = Likelihood(design, LINKS[link], alpha=0.3)
+    params = np.concatenate([rng.normal(size=3) * 0.3, [-1.0, 0.2, 0.6, 1.4]])
+    if sparse:
+        params[3:] += (X.mean(axis=0) / design.location.scale) @ params[:3]
+    value, gradient, hessian = likelihood.value_gradient_hessian(params)
+    assert value == pytest.approx(likelihood.value(params), rel=1e-12)
+    original = design.jacobian() @ params
+    assert value == pytest.approx(direct_nll(original, X, y, link, weights, 0.3), rel=1e-9)
+    step = 1e-5
+    for j, e in enumerate(np.eye(7) * step):
+        up, down = (likelihood.value_gradient_hessian(params + s * e) for s in (1, -1))
+        assert gradient[j] == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-5, abs=1e-5)
+        np.testing.assert_allclose(
+            hessian[j], (up[1] - down[1]) / (2 * step), rtol=1e-5, atol=1e-5 * np.abs(hessian).max()
+        )
+
+
+@CONCAVE_LINKS
+def test_the_hessian_is_positive_definite_everywhere(link):
+    X, y = simulate(n=100, link=link)
+    likelihood = Likelihood(Design.build(X, y, 5), LINKS[link])
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        params = np.concatenate([rng.normal(size=3), np.sort(rng.normal(size=4))])
+        assert np.linalg.eigvalsh(likelihood.value_gradient_hessian(params)[2])[0] > 0
+
+
+def test_disordered_thresholds_have_infinite_objective():
+    X, y = simulate()
+    likelihood = Likelihood(Design.build(X, y, 5), LINKS["logit"])
+    for theta in ([0, 1, 1, 2], [0, 2, 1, 3]):
+        params = np.array([0, 0, 0, *theta], dtype=float)
+        assert likelihood.value(params) == np.inf
+        assert likelihood.value_gradient_hessian(params)[0] == np.inf
+
+
+@ALL_LINKS
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("nominal,scale", [((0, 2), ()), ((), (0,)), ((1,), (0, 1))])
+def test_objective_with_nominal_and_scale_effects(link, nominal, scale, sparse):
+    X, y = standardised(n=60, link=link, seed=2)
+    rng = np.random.default_rng(1)
+    offset = rng.normal(size=60) * 0.3
+    plain = np.setdiff1d(np.arange(3), nominal)
+    roles = Roles(plain, np.array(nominal, dtype=int), np.array(scale, dtype=int))
+    kind = sp.csr_array if sparse else np.asarray
+    design = Design.build(kind(X), y, 5, None, roles, offset).with_raw_scale()
+    likelihood = Likelihood(design, LINKS[link])
+    size = design.n_parameters
+    p, q, m, r = design.sizes
+    params = rng.normal(size=size) * 0.05
+    params[p + q : p + m * (q + 1) : q + 1] += [-1.5, -0.5, 0.5, 1.5]
+    value, gradient, hessian = likelihood.value_gradient_hessian(params)
+    assert value == pytest.approx(likelihood.value(params), rel=1e-12)
+    reported = design.jacobian() @ params
+    direct = general_nll(reported, X, y, link, nominal=nominal, scale=scale, offset=offset)
+    assert value == pytest.approx(direct, rel=1e-9)
+    np.testing.assert_allclose(likelihood.scores(params).sum(axis=0), gradient, atol=1e-9)
+    step = 1e-5
+    for j, e in enumerate(np.eye(size) * step):
+        up, down = (likelihood.value_gradient_hessian(params + s * e) for s in (1, -1))
+        assert gradient[j] == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-5, abs=1e-5)
+        np.testing.assert_allclose(
+            hessian[j], (up[1] - down[1]) / (2 * step), rtol=1e-5, atol=1e-5 * np.abs(hessian).max()
+        )
+
+
+@pytest.mark.parametrize("far", [39.0, 41.0, 60.0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_large_factors_do_not_overflow(far, weighted):
+    """Thousands of items at one far score: products of factors 1 + e^z must not overflow."""
+    n = 4000
+    weights = np.full(n, 2.0) if weighted else None
+    z = np.full(n, far)
+    value, terms = LINKS["logit"].value_terms(None, z, None, weights)
+    unit = 2.0 if weighted else 1.0
+    assert value == pytest.approx(unit * n * np.logaddexp(0.0, far), rel=1e-12)
+    np.testing.assert_allclose(-terms.l, unit / (1.0 + np.exp(-far)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-160, 1e-300, 1e150])
+def test_tiny_and_huge_columns_are_fitted(size):
+    X, y = standardised(n=200)
+    plain, scaled = CumulativeLink().fit(X, y), CumulativeLink().fit(X * size, y)
+    np.testing.assert_allclose(scaled.coef_ * size, plain.coef_, rtol=1e-9)
+    np.testing.assert_allclose(scaled.thresholds_, plain.thresholds_, rtol=1e-9)
+    np.testing.assert_allclose(
+        scaled.standard_errors_[:3] * size, plain.standard_errors_[:3], rtol=1e-9
+    )
+    errors = [m.predict_proba(x, return_std=True)[1] for m, x in ((plain, X), (scaled, X * size))]
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-8)
+
+
+def test_a_column_that_hardly_varies_is_no_constant():
+    """Timestamps: a deviation of 1e-9 of the mean is still information; 1e-13 is rounding."""
+    X, y = standardised(n=300)
+    moved = X + np.array([1e9, 0.0, 0.0])
+    plain, shifted = CumulativeLink().fit(X, y), CumulativeLink().fit(moved, y)
+    np.testing.assert_allclose(shifted.coef_, plain.coef_, rtol=1e-5)
+    design = Design.build(np.column_stack([X[:, 0] * 1e-13 + 1.0, X[:, 1]]), y, 5)
+    np.testing.assert_array_equal(design.location.constant, [True, False])
