@@ -1,4 +1,4 @@
-"""Rankers as scikit-learn estimators, one file a method.
+"""Rankers as scikit-learn estimators, one file a method; tests and formulas for one of them.
 
 They are imported when first asked for, so that ``import rankbook.models`` costs nothing.
 """
@@ -9,23 +9,49 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankbook.models._cumulative_tests import anova
+    from rankbook.models._formula import design_matrix, fit_formula
     from rankbook.models.cumulative_link import CumulativeLink
+    from rankbook.models.orboost import ORBoost
     from rankbook.models.pairwise import PairwiseRanker
+    from rankbook.models.pairwise_boost import PairwiseBoost
+    from rankbook.models.proportional_odds_boost import ProportionalOddsBoost
+    from rankbook.models.rank_boundary import RankBoundarySVM
+    from rankbook.models.regression_boost import RegressionBoost
+    from rankbook.models.svor import SVOR
     from rankbook.models.univariate import UnivariateRanker
     from rankbook.models.value_regularized import ValueRegularizedRanker
 
 __all__ = [
+    "SVOR",
     "CumulativeLink",
+    "ORBoost",
+    "PairwiseBoost",
     "PairwiseRanker",
+    "ProportionalOddsBoost",
+    "RankBoundarySVM",
+    "RegressionBoost",
     "UnivariateRanker",
     "ValueRegularizedRanker",
+    "anova",
+    "design_matrix",
+    "fit_formula",
 ]
 
 _MODULES = {
+    "SVOR": "svor",
     "CumulativeLink": "cumulative_link",
+    "ORBoost": "orboost",
+    "PairwiseBoost": "pairwise_boost",
     "PairwiseRanker": "pairwise",
+    "ProportionalOddsBoost": "proportional_odds_boost",
+    "RankBoundarySVM": "rank_boundary",
+    "RegressionBoost": "regression_boost",
     "UnivariateRanker": "univariate",
     "ValueRegularizedRanker": "value_regularized",
+    "anova": "_cumulative_tests",
+    "design_matrix": "_formula",
+    "fit_formula": "_formula",
 }
 
 

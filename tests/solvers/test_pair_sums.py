@@ -13,8 +13,10 @@ from rankbook.solvers import _cell_kernels
 from rankbook.solvers._pair_data import rank_one_terms
 from rankbook.solvers.pair_sums import PairSums
 
-LOSSES = ["exponential", "logistic", "hinge", "squared_hinge"]
-SMOOTH = ["exponential", "logistic", "squared_hinge"]
+LOSSES = ["exponential", "logistic", "hinge", "squared_hinge", "squared"]
+SMOOTH = ["exponential", "logistic", "squared_hinge", "squared"]
+LOGISTIC = losses.Logistic()
+METHODS = ["auto", "explicit", "implicit"]
 
 
 def brute(scores, y, loss, matrix, weight=None, qid=None, v=None):
@@ -62,7 +64,8 @@ def matrices(K, rng):
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("K", [2, 3, 5])
 @pytest.mark.parametrize("n_queries", [1, 4, 60])
-def test_agrees_with_all_pairs(loss, K, n_queries):
+@pytest.mark.parametrize("method", METHODS)
+def test_agrees_with_all_pairs(loss, K, n_queries, method):
     rng = np.random.default_rng([K, n_queries])
     n = 300
     y = np.r_[np.arange(K), rng.integers(0, K, n - K)]
@@ -70,7 +73,8 @@ def test_agrees_with_all_pairs(loss, K, n_queries):
     weight = rng.random(n) * (rng.random(n) < 0.9)
     qid = rng.integers(0, n_queries, n)
     for matrix in matrices(K, rng):
-        point = PairSums(y, loss, matrix, sample_weight=weight, qid=qid).at(scores)
+        sums = PairSums(y, loss, matrix, sample_weight=weight, qid=qid, method=method)
+        point = sums.at(scores)
         assert_point(point, brute(scores, y, loss, matrix, weight, qid, v), v)
 
 
@@ -94,15 +98,16 @@ def spreads(n, rng):
 
 
 @pytest.mark.parametrize("name", list(spreads(4, np.random.default_rng(0))))
-@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge"])
+@pytest.mark.parametrize("loss", ["logistic", "hinge", "squared_hinge", "squared"])
 @pytest.mark.parametrize("n", [40, 900])
-def test_adversarial_spreads(name, loss, n):
+@pytest.mark.parametrize("method", ["explicit", "implicit"])
+def test_adversarial_spreads(name, loss, n, method):
     rng = np.random.default_rng(1)
     scores = spreads(n, rng)[name]
     y = np.arange(n) % 2
     v = rng.normal(size=n)
     matrix = cost_schemes.constant(2)
-    point = PairSums(y, loss, matrix).at(scores)
+    point = PairSums(y, loss, matrix, method=method).at(scores)
     assert_point(point, brute(scores, y, loss, matrix, v=v), v)
 
 
@@ -112,7 +117,7 @@ def test_logistic_sum_of_pairs_that_are_all_right(offset):
     rng = np.random.default_rng(2)
     y = np.arange(600) % 2
     scores = offset * y + 0.5 * rng.random(600)
-    point = PairSums(y, "logistic").at(scores)
+    point = PairSums(y, "logistic", method="implicit").at(scores)
     value, gradient, _, _ = brute(scores, y, "logistic", cost_schemes.constant(2))
     assert point.value == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(point.gradient(), gradient, rtol=1e-10)
@@ -122,10 +127,10 @@ def test_grid_and_direct_sums_are_both_used():
     rng = np.random.default_rng(3)
     scores = np.r_[rng.normal(size=2000), 1e4 * np.arange(1, 11)]
     y = np.arange(2010) % 2
-    point = PairSums(y, "logistic").at(scores)
+    point = PairSums(y, "logistic", method="implicit").at(scores)
     assert point._grid is not None
     assert len(point._direct.items) == 10
-    small = PairSums(y[:12], "logistic").at(scores[:12])
+    small = PairSums(y[:12], "logistic", method="implicit").at(scores[:12])
     assert small._grid is None
 
 
@@ -135,10 +140,10 @@ def test_interpolation_error_bound(kernel):
     rng = np.random.default_rng(4)
     t, u = rng.uniform(-1, 1, 300), rng.uniform(-1, 1, 300)
     left, right = _cell_kernels.chebyshev_basis(t), _cell_kernels.chebyshev_basis(u)
-    matrix = _cell_kernels.cell_matrices(kernel)
+    matrix = _cell_kernels.cell_matrices((LOGISTIC, kernel))
     for d in range(-_cell_kernels.REACH, _cell_kernels.REACH + 1, 3):
         s = _cell_kernels.WIDTH * (d + 0.5 * (t - u))
-        exact = _cell_kernels._KERNELS[kernel](s)
+        exact = _cell_kernels._KERNELS[kernel](LOGISTIC, s)
         found = np.einsum("nk,kl,nl->n", left, matrix[d + _cell_kernels.REACH], right)
         np.testing.assert_allclose(found, exact, rtol=1e-11 if kernel == "curvature" else 1e-12)
 
@@ -147,8 +152,8 @@ def test_interpolation_error_bound(kernel):
 def test_fft_and_cellwise_convolution_agree(length):
     moments = np.random.default_rng(5).random((length, _cell_kernels.DEGREE, 2))
     for kernel in ("loss", "slope", "curvature"):
-        fast = _cell_kernels.convolve(moments, kernel)
-        slow = _cell_kernels.convolve(moments, kernel, exact=True)
+        fast = _cell_kernels.convolve(moments, (LOGISTIC, kernel))
+        slow = _cell_kernels.convolve(moments, (LOGISTIC, kernel), exact=True)
         np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-12 * np.abs(slow).max())
 
 
@@ -168,7 +173,8 @@ def test_derivatives_by_finite_differences(loss):
 
 
 @pytest.mark.parametrize("n_queries", [1, 5])
-def test_smoothed_hinge(n_queries):
+@pytest.mark.parametrize("method", METHODS)
+def test_smoothed_hinge(n_queries, method):
     rng = np.random.default_rng(7)
     mu, n = 0.3, 200
 
@@ -185,10 +191,10 @@ def test_smoothed_hinge(n_queries):
     y, scores, v = rng.integers(0, 3, n), rng.normal(size=n), rng.normal(size=n)
     qid = rng.integers(0, n_queries, n)
     matrix = cost_schemes.with_consistent_terms(cost_schemes.linear(3))
-    point = PairSums(y, "hinge", matrix, qid=qid, smoothing=mu).at(scores)
+    point = PairSums(y, "hinge", matrix, qid=qid, smoothing=mu, method=method).at(scores)
     assert_point(point, brute(scores, y, Smoothed(), matrix, None, qid, v), v)
     plain = PairSums(y, "hinge", matrix, qid=qid).at(scores)
-    assert point.hinge_sum() == pytest.approx(plain.value, rel=1e-12)
+    assert point.value_of(losses.Hinge()) == pytest.approx(plain.value, rel=1e-12)
     assert 0 < plain.value - point.value < mu / 2 * PairSums(y, "hinge", matrix, qid=qid).total
     _, slope, _, _ = brute(scores, y, Smoothed(), matrix, None, qid)
     pair = matrix[y[None, :], y[:, None]] * (qid[:, None] == qid[None, :])
@@ -315,7 +321,8 @@ def test_memory_is_linear(loss):
     ("arguments", "match"),
     [
         (dict(y=[0, 0]), "y must hold at least 2 classes"),
-        (dict(y=[0, 1], loss="squared"), "loss must be one of"),
+        (dict(y=[0, 1], loss="absolute"), "loss must be one of"),
+        (dict(y=[0, 1], method="both"), "method must be one of"),
         (dict(y=[0, 1], costs=[[0, 1, 1]] * 3), "costs must have shape"),
         (dict(y=[0, 1], costs=[[0, -1], [0, 0]]), "costs must not be negative"),
         (dict(y=[0, 1], costs=np.zeros((2, 2))), "costs must weight at least one pair"),
@@ -323,7 +330,7 @@ def test_memory_is_linear(loss):
         (dict(y=[0, 1], sample_weight=[1.0]), "sample_weight and y must have the same length"),
         (dict(y=[0, 1], sample_weight=[-1.0, 2.0]), "sample_weight must not be negative"),
         (dict(y=[0, 1], qid=[1]), "qid and y must have the same length"),
-        (dict(y=[0, 1], smoothing=0.1), "smoothing is for the hinge"),
+        (dict(y=[0, 1], smoothing=0.1), "smoothing is for a loss with a kink, got logistic"),
         (dict(y=[0, 1], loss="hinge", smoothing=-0.1), "smoothing must be at least"),
     ],
 )

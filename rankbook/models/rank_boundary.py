@@ -1,0 +1,266 @@
+"""Large-margin rank boundaries: a kernel machine on pairs, and thresholds between neighbours."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from rankbook._progress import Report, progress
+from rankbook._validation import check_scalar
+from rankbook.exceptions import ThresholdOrderWarning
+from rankbook.models._hinge_path import minimize_hinge
+from rankbook.models._kernel_machine import KernelMachine
+from rankbook.models._pair_objective import PairRisk
+from rankbook.solvers import PairSums
+from rankbook.solvers.design import Design
+from rankbook.solvers.kernels import KernelMatrix, require_memory
+from rankbook.solvers.low_rank import LowRank, pivoted_cholesky
+
+__all__ = ["RankBoundarySVM"]
+
+_MAX_ITER = 500
+# Shares of the trace that a factor of the kernel may leave, and of the tolerance that the machine
+# in its coordinates is solved to, until the gap with the kernel itself is small enough.
+_ATTEMPTS = ((1e-8, 0.5), (1e-10, 0.05), (1e-12, 0.005), (1e-14, 0.0005))
+# Margins this close to one are one; pairs this close to the closest are as close.
+_MARGIN = 1e-3
+
+
+class RankBoundarySVM(KernelMachine):
+    r"""Large-margin rank boundaries: a score from pairs of items, labels from thresholds.
+
+    It minimises, over the function :math:`f(x) = \langle w, \phi(x) \rangle`,
+
+    .. math::
+
+        \tfrac12 \|w\|^2 + C \sum_{0 < y_a - y_b \le s} w_a w_b
+        \max\bigl(0, 1 - (f(x_a) - f(x_b))\bigr),
+
+    classes numbered in their order, and then puts each threshold midway between the two closest
+    items of neighbouring classes that are ranked with their full margin.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        The kernel k; a callable takes two arrays of items and returns their matrix.
+    C : float, default=1.0
+        Weight of each pair's hinge, positive.
+    max_rank_difference : int, default=None
+        The largest difference s of classes in a pair; None takes all pairs.
+    gamma : "scale" or float, default="scale"
+        Of the rbf and the polynomial kernel; see `SVOR`.
+    degree : int, default=3
+        The polynomial's degree.
+    coef0 : float, default=0.0
+        The polynomial's constant, at least 0.
+    tol : float, default=1e-6
+        Relative duality gap to stop at.
+    max_memory : float, default=2.0
+        Gigabytes that a factor of the kernel may take.
+    labels : array-like, default=None
+        All classes, lowest first; needed where the labels are neither numbers nor an ordered
+        Categorical.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    thresholds_ : ndarray of shape (K - 1,)
+        Thresholds.
+    support_ : ndarray of shape (n_sv,)
+        Indices of the items with a coefficient that is not zero.
+    dual_coef_ : ndarray of shape (n_sv,)
+        Their coefficients: ``decision_function(x)`` is the sum of these times kernels.
+    n_support_ : ndarray of shape (K,)
+        Number of support vectors of each class.
+    coef_ : ndarray of shape (p,)
+        For the linear kernel alone, w.
+    objective_ : float
+        The objective at the returned model, with the kernel itself.
+    dual_gap_ : float
+        How far it is above the minimum at most, relative to `objective_`.
+    n_iter_ : int
+        Newton steps, with the last factor of the kernel.
+    rank_ : int
+        Rank of that factor.
+    classes_ : ndarray of shape (K,)
+        The labels, lowest first.
+    n_features_in_ : int
+        Columns of X.
+
+    Raises
+    ------
+    KernelMemoryError
+        By `fit`, if a factor of the kernel takes more than `max_memory`.
+
+    Warns
+    -----
+    ThresholdOrderWarning
+        By `fit`, if thresholds come out of order; `predict` takes the first that the score does
+        not exceed.
+    ConvergenceWarning
+        By `fit`, if the gap is not within `tol`.
+
+    Notes
+    -----
+    The dual maximises the sum of the pairs' variables :math:`0 \le a \le C` less half the squared
+    norm of w. It has no equality constraint: there is no threshold in the pairs' hinges. (The
+    constraint :math:`\alpha^\top z = 0` of the paper's (68) and (75) belongs to machines with one.)
+    The pairs are never formed, nor any matrix of pairs: items get coordinates, the rows of a factor
+    of the kernel, in which the machine is linear, and sums over pairs are computed by sorting.
+
+    The paper's (73) minimises the *signed* difference of the lower and the upper item, and so finds
+    the pair that is farthest apart; here it is the closest. If several pairs are equally close, as
+    pairs on the margin are, the mean of their middles is taken. If no pair of neighbouring classes
+    has its full margin, the threshold is midway between the two classes' mean scores.
+
+    References
+    ----------
+    R. Herbrich, T. Graepel and K. Obermayer, "Large margin rank boundaries for ordinal
+    regression", Advances in Large Margin Classifiers, 2000: sections 4 and 5.
+
+    Examples
+    --------
+    >>> from rankbook.models import RankBoundarySVM
+    >>> X = [[0.0], [1.0], [3.0], [4.0], [6.0], [7.0]]
+    >>> y = ["low", "low", "mid", "mid", "high", "high"]
+    >>> machine = RankBoundarySVM("linear", C=10.0, labels=["low", "mid", "high"]).fit(X, y)
+    >>> machine.coef_.round(3), machine.thresholds_.round(3)
+    (array([0.5]), array([1. , 2.5]))
+    >>> machine.predict([[1.5], [4.5]]).tolist()
+    ['low', 'mid']
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        C: float = 1.0,
+        max_rank_difference: int | None = None,
+        gamma: Any = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-6,
+        max_memory: float = 2.0,
+        labels: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.max_rank_difference = max_rank_difference
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_memory = max_memory
+        self.labels = labels
+        self.verbose = verbose
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> RankBoundarySVM:
+        """Fit the function and the thresholds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, p)
+            Items; for a precomputed kernel, the symmetric (n, n) matrix. Sparse for the linear
+            and the rbf kernel.
+        y : array-like of shape (n,)
+            Ordered labels.
+        sample_weight : array-like of shape (n,), default=None
+            Non-negative weights; a pair weighs the product of its items'.
+
+        Returns
+        -------
+        RankBoundarySVM
+            The fitted estimator.
+        """
+        matrix, codes, weight = self._prepare(X, y, sample_weight)
+        n_classes = len(self.classes_)
+        reach = n_classes - 1
+        if self.max_rank_difference is not None:
+            reach = check_scalar(
+                self.max_rank_difference, "max_rank_difference", low=1, integer=True
+            )
+        pairs = np.triu(np.ones((n_classes, n_classes)), 1)
+        pairs -= np.triu(pairs, min(reach, n_classes) + 1)
+        sums = PairSums(
+            codes,
+            "hinge",
+            pairs,
+            sample_weight=weight,
+            labels=np.arange(n_classes),
+        )
+        with progress(self.verbose, _MAX_ITER) as report:
+            beta, f = self._minimize(matrix, sums, report)
+        self._store(matrix, beta, codes)
+        self.thresholds_ = _between_neighbours(f, codes, n_classes) + self._offset
+        self._warn_if_early(self.dual_gap_ <= self.tol, matrix)
+        if (np.diff(self.thresholds_) < 0).any():
+            warnings.warn(
+                f"the thresholds are out of order: {self.thresholds_.round(6).tolist()}. Some "
+                "labels are never predicted.",
+                ThresholdOrderWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _minimize(
+        self, matrix: KernelMatrix, sums: PairSums, report: Report | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and scores; sets the objective, its gap, steps and rank."""
+        self.dual_gap_, low = np.inf, None
+        best = np.zeros(matrix.n), np.zeros(matrix.n)
+        for factor_tol, share in _ATTEMPTS:
+            factor, low = _coordinates(matrix, factor_tol, low, 1e9 * self.max_memory)
+            alpha = 1.0 / (self.C * sums.different)
+            design = Design.build(factor, alpha)
+            ridge = (alpha**0.5 / design.scale / design.unit) ** 2
+            fit = minimize_hinge(PairRisk(design, sums, ridge), share * self.tol, _MAX_ITER, report)
+            beta = np.zeros(matrix.n) if fit.slopes is None else -self.C * fit.slopes
+            f = matrix.product(beta)
+            quadratic = float(beta @ f)
+            objective = 0.5 * quadratic + self.C * sums.at(f).value
+            dual = self.C * fit.dual_sum - 0.5 * quadratic
+            gap = max((objective - dual) / objective, 0.0) if objective > 0 else 0.0
+            if gap < self.dual_gap_:
+                best = beta, f
+                self.objective_, self.dual_gap_ = objective, gap
+                self.n_iter_, self.rank_ = max(1, fit.n_iter), factor.shape[1]
+            if gap <= self.tol:
+                break
+        return best
+
+
+def _coordinates(
+    matrix: KernelMatrix, tol: float, start: LowRank | None, max_memory: float
+) -> tuple[np.ndarray, LowRank | None]:
+    """Rows whose inner products are the kernels, up to the tolerance."""
+    items = matrix.items
+    if matrix.kernel.name == "linear" and items.shape[1] <= matrix.n:
+        return (items.toarray() if sp.issparse(items) else items), None
+    max_rank = min(matrix.n, max(1, int(max_memory // (16 * matrix.n))))
+    low = pivoted_cholesky(matrix, tol, max_rank, start)
+    if not low.complete and max_rank < matrix.n:
+        require_memory(matrix.n, max_memory)
+    return low.factor, low
+
+
+def _between_neighbours(f: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
+    """The middles of the closest pairs of neighbouring classes that have their margin."""
+    thresholds = np.empty(n_classes - 1)
+    for k in range(n_classes - 1):
+        lower, upper = np.sort(f[codes == k]), f[codes == k + 1]
+        place = np.searchsorted(lower, upper - (1.0 - _MARGIN), side="right") - 1
+        upper, nearest = upper[place >= 0], lower[place[place >= 0]]
+        if not len(upper):
+            thresholds[k] = 0.5 * (lower.mean() + f[codes == k + 1].mean())
+            continue
+        distance = upper - nearest
+        closest = distance <= distance.min() + _MARGIN
+        thresholds[k] = 0.5 * (upper + nearest)[closest].mean()
+    return thresholds

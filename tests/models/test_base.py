@@ -1,0 +1,104 @@
+"""What all rankers share: labels in their declared order, and a score with keywords alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankbook.models._base import RankerMixin
+
+SIZES = ["low", "mid", "high"]
+WORDS = ["mid", "low", "high"]
+
+
+class MeanDifference(RankerMixin, BaseEstimator):
+    """The direction of covariance between columns and codes: a ranker in a few lines."""
+
+    def __init__(self, labels=None):
+        self.labels = labels
+
+    def fit(self, X, y):
+        X = validate_data(self, X, dtype=float, ensure_min_samples=2)
+        codes = self._encode_labels(y, X.shape[0])
+        self.coef_ = (codes - codes.mean()) @ X
+        return self
+
+    def decision_function(self, X):
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=float, reset=False) @ self.coef_
+
+    def predict(self, X):
+        return self.decision_function(X)
+
+
+def test_check_estimator():
+    check_estimator(MeanDifference(), on_skip=None)
+
+
+@pytest.mark.parametrize(
+    ("y", "labels"),
+    [
+        (WORDS, SIZES),
+        (pd.Series(WORDS, index=[5, 5, 1]), SIZES),
+        (pd.Categorical(WORDS, categories=SIZES, ordered=True), None),
+        (pd.Series(pd.Categorical(WORDS, categories=SIZES, ordered=True)), None),
+        ([1, 0, 2], None),
+        ([7, 9, 3], [9, 7, 3]),
+    ],
+)
+def test_the_declared_order_is_fitted_and_scored(y, labels):
+    X = [[1.0], [0.0], [2.0]]
+    ranker = MeanDifference(labels=labels).fit(X, y)
+    assert ranker.coef_[0] > 0
+    assert ranker.score(X, y) == 1.0
+    assert len(ranker.classes_) == 3
+
+
+def test_classes_that_are_named_and_do_not_occur_stay():
+    ranker = MeanDifference(labels=["none", *SIZES])
+    assert_array_equal(ranker._encode_labels(["high", "low"], 2), [3, 1])
+    assert ranker.classes_.tolist() == ["none", *SIZES]
+
+
+def test_a_column_becomes_a_vector_with_a_warning():
+    X, y = [[1.0], [0.0], [2.0]], [[1], [0], [2]]
+    frame = pd.DataFrame({"y": pd.Categorical(WORDS, categories=SIZES, ordered=True)})
+    for column in (y, np.array(y), frame):
+        with pytest.warns(DataConversionWarning, match="column-vector y"):
+            assert MeanDifference().fit(X, column).coef_[0] > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "labels", "message"),
+    [
+        (None, None, "requires y to be passed, but the target y is None"),
+        (WORDS, None, "y must hold labels whose order is declared"),
+        (["mid", "low", "huge"], SIZES, r"y holds \['huge'\], not among labels"),
+        ([0, 1], None, "y and X must have the same length, got 2 for y and 3 for X"),
+        ([1, 1, 1], None, "y must hold at least 2 classes"),
+        (["mid"] * 3, SIZES, r"y must hold at least 2 classes, got 1: \['mid'\]"),
+        (np.zeros((3, 2)), None, "y should be a 1d array"),
+    ],
+)
+def test_bad_targets(y, labels, message):
+    with pytest.raises(ValueError, match=message):
+        MeanDifference(labels=labels).fit([[1.0], [0.0], [2.0]], y)
+
+
+def test_score_takes_queries_in_two_ways_and_by_keyword_alone():
+    X, y = np.array([[0.0], [1.0], [3.0], [2.0]]), [0, 1, 1, 2]
+    ranker = MeanDifference().fit(X, y)
+    assert ranker.score(X, y) == pytest.approx(4 / 5)
+    assert ranker.score(X, y, qid=["a", "a", "b", "b"]) == 0.5
+    assert ranker.score(X, y, group=[2, 2]) == 0.5
+    assert ranker.score(X, y, sample_weight=[1, 1, 0, 1]) == 1.0
+    with pytest.raises(ValueError, match="qid and group"):
+        ranker.score(X, y, qid=[0, 0, 1, 1], group=[2, 2])
+    with pytest.raises(TypeError, match="positional"):
+        ranker.score(X, y, [1, 1, 0, 1])

@@ -1,0 +1,140 @@
+"""Which pairs are kept, and the sums over them: small, so that each method is told apart."""
+
+import numpy as np
+import pytest
+
+from rankbook import losses
+from rankbook.solvers import PairSums
+from rankbook.solvers._engines import SplitPairs, choose
+from rankbook.solvers._pair_data import PairData, rank_one_terms
+
+MATRIX = np.array([[0.5, 1.0, 2.0], [0.25, 0.0, 1.5], [0.0, 0.0, 0.0]])
+
+
+def sample(sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    n = sum(sizes)
+    qid = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return rng.integers(0, 3, n), qid, rng.normal(size=n), rng.random(n) + 0.1
+
+
+def brute(y, qid, scores, weight, loss, v):
+    pair = MATRIX[y[None, :], y[:, None]] * np.outer(weight, weight)
+    pair = pair * (qid[:, None] == qid[None, :])
+    value, slope, curve = (pair * term for term in loss.terms(scores[:, None] - scores[None, :]))
+    curve = curve + curve.T
+    product = curve.sum(1) * v - curve @ v
+    return value.sum(), slope.sum(1) - slope.sum(0), product, -slope.sum()
+
+
+@pytest.mark.parametrize("name", ["logistic", "squared_hinge", "squared", "exponential"])
+@pytest.mark.parametrize("method", ["auto", "explicit", "implicit"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_all_methods_against_all_pairs(name, method, weighted):
+    y, qid, scores, weight = sample([1, 9, 30, 4])
+    weight = weight if weighted else np.ones(len(y))
+    sums = PairSums(y, name, MATRIX, qid=qid, sample_weight=weight, method=method)
+    v = np.cos(np.arange(len(y)))
+    value, gradient, product, slope = brute(y, qid, scores, weight, losses.get(name), v)
+    point = sums.at(scores)
+    assert point.value == pytest.approx(value, rel=1e-11)
+    np.testing.assert_allclose(point.gradient(), gradient, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(point.hessian_product(v), product, rtol=1e-9, atol=1e-10)
+    if name == "squared_hinge":
+        assert point.dual_sum == pytest.approx(slope, rel=1e-11)
+        hinge = brute(y, qid, scores, weight, losses.Hinge(), v)[0]
+        assert point.value_of(losses.Hinge()) == pytest.approx(hinge, rel=1e-11)
+
+
+@pytest.mark.parametrize("loss", [losses.Logistic(), losses.SmoothedHinge(0.3)], ids=repr)
+def test_queries_are_split_by_their_pairs(loss):
+    sizes = [6, 1500, 7, 5]
+    y, qid, scores, weight = sample(sizes)
+    data = PairData.build(y, MATRIX, weight, qid)
+    engine = choose(data, loss)
+    assert isinstance(engine, SplitPairs)
+    assert [np.unique(qid[rows]).tolist() for rows in engine.rows] == [[0, 2, 3], [1]]
+    v = np.sin(np.arange(len(y)))
+    value, gradient, product, slope = brute(y, qid, scores, weight, loss, v)
+    point = engine.at(scores)
+    assert point.value == pytest.approx(value, rel=1e-10)
+    scale = np.abs(gradient).max()
+    np.testing.assert_allclose(point.gradient(), gradient, rtol=1e-9, atol=1e-10 * scale)
+    np.testing.assert_allclose(
+        point.hessian_product(v), product, rtol=1e-9, atol=1e-10 * np.abs(product).max()
+    )
+    if loss.hinge_parts:
+        assert point.dual_sum == pytest.approx(slope, rel=1e-10)
+        plain = engine.with_loss(losses.Hinge()).at(scores)
+        assert point.value_of(losses.Hinge()) == pytest.approx(plain.value, rel=1e-12)
+    alone = [choose(data.subset(np.flatnonzero(qid == q)), loss) for q in (0, 1)]
+    assert [type(engine).__name__ for engine in alone][0] == "ExplicitPairs"
+    assert type(alone[1]) is type(engine.engines[1])
+
+
+def test_kept_pairs_are_counted():
+    y, qid, scores, _ = sample([5, 8])
+    sums = PairSums(y, "logistic", qid=qid)
+    differ = (y[:, None] > y[None, :]) & (qid[:, None] == qid[None, :])
+    assert sums.n_kept == differ.sum() == sums.different == sums.total
+    assert PairSums(y, "exponential", qid=qid).n_kept is None
+    assert PairSums(y, "logistic", qid=qid, method="implicit").n_kept is None
+    laplacian = sums.at(scores).laplacian.toarray()
+    np.testing.assert_allclose(laplacian.sum(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(laplacian, laplacian.T)
+
+
+def test_subset_thinned_and_margin_rows():
+    y, qid, scores, weight = sample([6, 9, 12, 4, 8, 7])
+    sums = PairSums(y, "logistic", MATRIX, qid=qid, sample_weight=weight)
+    rows = sums.thinned(0.5)
+    assert np.array_equal(rows, sums.thinned(0.5))
+    assert 0 < len(rows) < len(y)
+    assert set(qid[rows]).isdisjoint(np.delete(qid, rows))
+    part = sums.subset(rows)
+    expected = brute(
+        y[rows], qid[rows], scores[rows], weight[rows], losses.Logistic(), scores[rows]
+    )
+    assert part.at(scores[rows]).value == pytest.approx(expected[0], rel=1e-11)
+    assert part.n == len(rows) and part.n_queries == len(set(qid[rows]))
+    np.testing.assert_array_equal(sums.pair_weights, MATRIX)
+    single = PairSums(y, "logistic").thinned(0.5)
+    assert 0.2 * len(y) < len(single) < 0.8 * len(y)
+
+
+def test_margins_of_rows_bound_pairs():
+    """A direction has non-negative margins exactly if no pair's difference is negative."""
+    x = np.array([[0.0], [1.0], [2.0], [5.0], [4.0]])
+    y, qid = np.array([0, 0, 1, 0, 0]), np.array([3, 3, 3, 1, 1])
+    rows = PairSums(y, "logistic", qid=qid).margin_rows(x).toarray()
+    # The second query has no pair: three rows, the upper item's and those of the lower two.
+    assert rows.tolist() == [[2.0, -1.0], [-0.0, 1.0], [-1.0, 1.0]]
+
+
+def test_terms_by_columns_where_these_are_fewer():
+    matrix = np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0], [3.0, 6.0, 5.0]])
+    upper, lower = rank_one_terms(matrix)
+    # No two rows are proportional, but the first two columns are.
+    assert upper.shape == (2, 3)
+    np.testing.assert_allclose(lower.T @ upper, matrix, rtol=1e-15)
+    # Rows that agree to a rounding are one direction, others are not.
+    close = np.array([[1.0, 3.0], [1.0 / 3.0, 1.0]])
+    assert len(rank_one_terms(close)[0]) == 1
+    assert len(rank_one_terms(close + [[0.0, 1e-9], [0.0, 0.0]])[0]) == 2
+
+
+@pytest.mark.parametrize("loss", ["logistic"])
+def test_far_pairs_within_queries(loss):
+    """Scores 100 apart in queries of their own: the far field must not cross a query's border."""
+    y = np.array([1, 0, 1, 0, 0, 1, 1, 0])
+    qid = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    scores = np.array([0.0, 100.0, 250.0, 400.0, 30.0, -120.0, 300.0, 150.0])
+    weight = np.array([1.0, 2.0, 3.0, 5.0, 7.0, 11.0, 13.0, 17.0])
+    point = PairSums(y, loss, qid=qid, sample_weight=weight, method="implicit").at(scores)
+    pair = (y[:, None] > y[None, :]) * np.outer(weight, weight) * (qid[:, None] == qid[None, :])
+    s = scores[:, None] - scores[None, :]
+    slope = pair * losses.get(loss).derivative(s)
+    assert point.value == pytest.approx((pair * losses.get(loss)(s)).sum(), rel=1e-12)
+    np.testing.assert_allclose(
+        point.gradient(), slope.sum(1) - slope.sum(0), rtol=1e-12, atol=1e-50
+    )

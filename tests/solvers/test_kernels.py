@@ -1,0 +1,87 @@
+"""Kernels: scikit-learn's, blocks, factors, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose
+from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
+
+from rankbook.exceptions import KernelMemoryError
+from rankbook.solvers import kernels
+from rankbook.solvers.kernels import Kernel, KernelMatrix
+from rankbook.solvers.low_rank import pivoted_cholesky
+
+X = np.random.default_rng(0).normal(size=(50, 3))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("name", ["linear", "rbf"])
+def test_matrix_is_scikit_learns(name, sparse, monkeypatch):
+    items = sp.csr_array(X) if sparse else X
+    matrix = KernelMatrix(Kernel.build(name, items, gamma=0.3), items)
+    centred = X if sparse else X - X.mean(axis=0)
+    expected = linear_kernel(centred) if name == "linear" else rbf_kernel(X, gamma=0.3)
+    monkeypatch.setattr(kernels, "_BLOCK", 120)
+    vector = np.where(np.arange(50) % 3, 0.0, np.arange(50.0))
+    assert_allclose(matrix.product(vector), expected @ vector, atol=1e-10)
+    assert_allclose(matrix.diagonal(), np.diagonal(expected), atol=1e-12)
+    assert_allclose(matrix.columns(np.array([3, 1])), expected[:, [3, 1]], atol=1e-12)
+    assert_allclose(matrix.dense(), expected, atol=1e-12)
+
+
+def test_polynomial_and_callable():
+    expected = polynomial_kernel(X, gamma=0.2, degree=2, coef0=0.5)
+    poly = KernelMatrix(Kernel.build("poly", X, 0.2, 2, 0.5), X)
+    own = KernelMatrix(Kernel.build(lambda A, B: (0.2 * A @ B.T + 0.5) ** 2, X), X)
+    for matrix in (poly, own):
+        assert_allclose(matrix.diagonal(), np.diagonal(expected))
+        assert_allclose(matrix.dense(), expected)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scale(weighted):
+    weight = np.random.default_rng(1).integers(1, 4, 50) if weighted else None
+    rows = np.repeat(X, weight, axis=0) if weighted else X
+    for items in (X, sp.csr_array(X)):
+        found = Kernel.build("rbf", items, weight=weight).gamma
+        assert found == pytest.approx(1 / (3 * rows.var()))
+    assert Kernel.build("rbf", np.ones((4, 2))).gamma == 1.0
+
+
+def test_far_clusters_keep_their_distances():
+    far = X + 1e9 * (np.arange(50) % 2)[:, None]
+    near = np.arange(50)[:, None] % 2 == np.arange(50) % 2
+    found = KernelMatrix(Kernel.build("rbf", far, gamma=0.5), far).dense()
+    assert_allclose(found, rbf_kernel(X, gamma=0.5) * near, atol=1e-6)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8])
+def test_pivoted_cholesky(tol):
+    many = np.random.default_rng(0).normal(size=(200, 2))
+    matrix = KernelMatrix(Kernel.build("rbf", many, gamma=0.1), many)
+    K = matrix.dense()
+    low = pivoted_cholesky(matrix, tol, 200)
+    rest = K - low.factor @ low.factor.T
+    assert low.complete and low.factor.shape[1] < 100
+    assert low.residual == pytest.approx(np.trace(rest) / 200, abs=1e-14)
+    assert np.trace(rest) <= 200 * tol * (1 + 1e-6)
+    assert np.linalg.eigvalsh(rest).min() > -1e-12
+    finer = pivoted_cholesky(matrix, max(tol**2, 1e-13), 200, low)
+    assert_allclose(finer.factor[:, : low.factor.shape[1]], low.factor)
+    assert finer.residual <= max(tol**2, 1e-13) < low.residual
+    assert not pivoted_cholesky(matrix, 1e-12, 5).complete
+
+
+def test_a_zero_kernel_has_an_empty_factor():
+    matrix = KernelMatrix(Kernel("precomputed"), np.zeros((4, 4)))
+    low = pivoted_cholesky(matrix, 1e-8, 4)
+    assert low.complete and low.factor.shape == (4, 0) and low.residual == 0.0
+
+
+def test_memory():
+    matrix = KernelMatrix(Kernel.build("rbf", X), X)
+    assert matrix.dense(16 * 2500).shape == (50, 50)
+    with pytest.raises(KernelMemoryError, match="2 x 8 n"):
+        KernelMatrix(Kernel.build("rbf", X), X).dense(16 * 2500 - 1)
