@@ -1,4 +1,7 @@
-"""Cumulative link models against statsmodels, skordinal and R, to the same likelihood."""
+"""Cumulative link models against statsmodels, skordinal and R, to the same likelihood.
+
+Bars: at least 3 times as fast as skordinal and 50 times as fast as clm, with nominal effects too.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,22 @@ import numpy as np
 from rankbook.models import CumulativeLink
 
 N_FEATURES, CUTS = 10, (-2.0, -0.5, 0.5, 2.0)
+NOMINAL = [0, 1]
 
 R_SCRIPT = r"""
 suppressMessages(library(ordinal))
 path <- commandArgs(TRUE)[1]
 d <- as.data.frame(matrix(readBin(path, "double", n = 11 * N), ncol = 11))
 d$y <- factor(d$V11, ordered = TRUE)
+report <- function(time, m) {
+  cat(time[["user.self"]] + time[["sys.self"]], sprintf("%.10f", logLik(m)), "\n")
+}
 time <- system.time(m <- clm(y ~ V1 + V2 + V3 + V4 + V5 + V6 + V7 + V8 + V9 + V10, data = d))
-cat(time[["user.self"]] + time[["sys.self"]], sprintf("%.10f", logLik(m)), "\n")
+report(time, m)
+time <- system.time(
+  m <- clm(y ~ V3 + V4 + V5 + V6 + V7 + V8 + V9 + V10, nominal = ~ V1 + V2, data = d)
+)
+report(time, m)
 """
 
 
@@ -67,6 +78,7 @@ def _statsmodels_rows(X: np.ndarray, y: np.ndarray) -> list[tuple[str, float, fl
 
 
 def _r_rows(X: np.ndarray, y: np.ndarray) -> list[tuple[str, float, float]]:
+    """Return R's rows: the usual model, then two columns with nominal effects."""
     if shutil.which("Rscript") is None:
         print("  (Rscript is not installed: its row is left out)")
         return []
@@ -79,8 +91,11 @@ def _r_rows(X: np.ndarray, y: np.ndarray) -> list[tuple[str, float, float]]:
     if run.returncode:
         print(f"  (R's ordinal package did not run: {run.stderr.strip()[-80:]})")
         return []
-    seconds, likelihood = map(float, run.stdout.split())
-    return [("R ordinal::clm", seconds, likelihood)]
+    numbers = [float(word) for word in run.stdout.split()]
+    return [
+        ("R ordinal::clm", numbers[0], numbers[1]),
+        ("R ordinal::clm, two nominal columns", numbers[2], numbers[3]),
+    ]
 
 
 def run() -> None:
@@ -94,14 +109,21 @@ def run() -> None:
     best = model.log_likelihood_
     rows_by_link = [
         (f"rankbook, {link}", measure(lambda k=link: CumulativeLink(k).fit(X, y)))
-        for link in ("logit", "probit", "cloglog")
+        for link in ("logit", "probit", "cloglog", "loglog", "cauchit")
     ]
-    peers = _skordinal_rows(X, y) + _r_rows(X, y) + _statsmodels_rows(X, y)
+    partial = CumulativeLink(nominal=NOMINAL)
+    nominal = [("rankbook, two nominal columns", measure(lambda: partial.fit(X, y)))]
+    from_r = _r_rows(X, y)
+    peers = _skordinal_rows(X, y) + from_r[:1] + _statsmodels_rows(X, y)
     rows += [(name, seconds) for name, seconds, _ in peers]
     table("Proportional odds, 100,000 items, 10 columns, 5 classes", rows)
     print("  log-likelihood below rankbook's by")
     for name, _, likelihood in peers:
         print(f"    {name}: {best - likelihood:.2e}")
-    table("Three links, the same size", rows_by_link)
+    table("Nominal effects, the same size", nominal + [row[:2] for row in from_r[1:]])
+    for name, _, likelihood in from_r[1:]:
+        print(f"  {name}: log-likelihood below rankbook's by", end=" ")
+        print(f"{partial.log_likelihood_ - likelihood:.2e}")
+    table("Five links, the same size", rows_by_link)
     table("Size", [rows[0], ("rankbook, 1,000,000 items", large)])
     print(f"  most memory held with the data, 1,000,000 items: {memory:.2f} GB")

@@ -1,43 +1,27 @@
 """PairwiseRanker against dlib's svm_rank_trainer and explicit pairs, and its cost against n.
 
-``python -m benchmarks pairwise`` prints the tables. ``python -m benchmarks.bench_pairwise --write``
-also renews the small results file that the book's chapter on linear-time pairs reads.
+``python -m benchmarks pairwise`` prints the tables. The cost against n is the study that the book's
+chapter on linear-time pairs reads (``python -m rankbook.studies pair_scaling`` renews its file).
 """
 
 from __future__ import annotations
-
-import json
-import sys
-from pathlib import Path
 
 from benchmarks.harness import measure, peak_memory, peer, table  # first: fixes the threads
 
 # isort: split
 import numpy as np
-from sklearn.svm import LinearSVC
 
+from rankbook import studies
 from rankbook.models import PairwiseRanker
 from rankbook.solvers.pair_sums import PairSums
-
-RESULTS = Path(__file__).parents[1] / "book" / "algorithms" / "linear_time_pairs_scaling.json"
-LOSSES = ("exponential", "logistic", "squared_hinge", "hinge")
-SIZES = (10_000, 31_623, 100_000, 316_228, 1_000_000)
-ALPHA = 1e-3
-N_FEATURES = 50
-SEED = 0
-
-
-def sample(n: int, p: int = N_FEATURES) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes of n items from a noisy linear score."""
-    rng = np.random.default_rng(SEED)
-    coef = rng.normal(size=p) / np.sqrt(p)
-    X = rng.normal(size=(n, p))
-    return X, (X @ coef + rng.normal(size=n) > 0).astype(int)
-
-
-def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """Slope of log seconds on log n."""
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+from rankbook.studies.pair_scaling import (
+    ALPHA,
+    LOSSES,
+    N_FEATURES,
+    explicit_seconds,
+    exponent,
+    sample,
+)
 
 
 def fit_seconds(loss: str, X: np.ndarray, y: np.ndarray, repeat: int = 2, **settings) -> float:
@@ -85,19 +69,6 @@ def against_dlib(n: int = 100_000, alphas: tuple[float, ...] = (1.0, 1e-1, 1e-2,
     return theirs
 
 
-def explicit_seconds(n: int) -> float:
-    """CPU seconds to form all pairs and hand them to LinearSVC: what this package replaces."""
-    X, y = sample(n)
-
-    def run() -> None:
-        differences = (X[y == 1][:, None, :] - X[y == 0][None, :, :]).reshape(-1, X.shape[1])
-        sign = np.where(np.arange(len(differences)) % 2, 1, -1)
-        svc = LinearSVC(C=1.0 / (ALPHA * len(sign)), fit_intercept=False, max_iter=100)
-        svc.fit(differences * sign[:, None], sign)
-
-    return measure(run, repeat=1)
-
-
 def against_peers(dlib_seconds: float, n: int = 1_000_000, n_peer: int = 100_000) -> None:
     """The large fit, and peers scaled to its size: dlib linearly, which favours it, as it sorts."""
     X, y = sample(n)
@@ -117,44 +88,18 @@ def against_peers(dlib_seconds: float, n: int = 1_000_000, n_peer: int = 100_000
     print(f"  peak memory {peak_memory():.1f} GB, of which X is {n * N_FEATURES * 8 / 1e9:.1f} GB")
 
 
-def scaling(sizes: tuple[int, ...] = SIZES) -> dict:
-    """CPU seconds of a fit against n, with the slope on log-log axes."""
-    out: dict = {"alpha": ALPHA, "p": N_FEATURES, "seed": SEED, "n": list(sizes), "seconds": {}}
-    for n in sizes:
-        X, y = sample(n)
-        for loss in LOSSES:
-            seconds = fit_seconds(loss, X, y, repeat=3 if n <= 100_000 else 2)
-            out["seconds"].setdefault(loss, []).append(round(seconds, 4))
-    out["exponent"] = {
-        loss: round(exponent(out["n"], seconds), 3) for loss, seconds in out["seconds"].items()
-    }
-    small = [250, 500, 1000]
-    explicit = [explicit_seconds(n) for n in small]
-    out["explicit"] = {
-        "n": small,
-        "seconds": [round(s, 4) for s in explicit],
-        "exponent": round(exponent(small, explicit), 3),
-    }
-    return out
-
-
 def run() -> None:
     """Print the tables."""
     against_peers(against_dlib())
-    found = scaling()
+    found = studies.run("pair_scaling")
     print(f"\nCost of a fit against n (CPU s), p = {N_FEATURES}; last: exponent of n")
     print("  " + " ".join(f"{n:>10}" for n in found["n"]))
     for loss, seconds in found["seconds"].items():
-        print(
-            "  " + " ".join(f"{s:10.3f}" for s in seconds),
-            f"{found['exponent'][loss]:6.2f}  {loss}",
-        )
+        row = " ".join(f"{s:10.3f}" for s in seconds)
+        print(f"  {row} {exponent(found['n'], seconds):6.2f}  {loss}")
     explicit = found["explicit"]
-    print(f"  explicit pairs, n = {explicit['n']}: exponent {explicit['exponent']:.2f}")
-    if "--write" in sys.argv:
-        RESULTS.parent.mkdir(parents=True, exist_ok=True)
-        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
-        print(f"wrote {RESULTS}")
+    slope = exponent(explicit["n"], explicit["seconds"])
+    print(f"  explicit pairs, n = {explicit['n']}: exponent {slope:.2f}")
 
 
 if __name__ == "__main__":
