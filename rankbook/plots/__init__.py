@@ -4,6 +4,7 @@ Matplotlib is imported inside the functions, so that importing this module costs
 """
 
 from rankbook.plots.graphs import circle_layout, draw_graph
+from rankbook.plots.residuals import draw_residuals
 from rankbook.plots.simplex import simplex_axes, simplex_contour, simplex_grid, to_plane
 from rankbook.plots.style import COLOURS, LINESTYLES, line, use_style
 
@@ -12,6 +13,7 @@ __all__ = [
     "LINESTYLES",
     "circle_layout",
     "draw_graph",
+    "draw_residuals",
     "line",
     "simplex_axes",
     "simplex_contour",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from rankbook._arrays import as_float, require_finite
 from rankbook._edge_weights import check_edge_weights
+from rankbook._validation import check_scalar
+from rankbook.plots._checks import check_axes, check_list
 from rankbook.plots.style import COLOURS
 
 __all__ = ["circle_layout", "draw_graph"]
@@ -16,6 +20,8 @@ _NODE_RADIUS = 0.17
 _BEND = 0.22
 # Where along its edge a weight is written.
 _LABEL = 0.4
+# Beyond this, lengths would overflow.
+_FAR = 1e100
 
 
 def circle_layout(n: int) -> np.ndarray:
@@ -36,6 +42,7 @@ def circle_layout(n: int) -> np.ndarray:
     >>> circle_layout(4).round(6).tolist()
     [[0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, -0.0]]
     """
+    n = check_scalar(n, "n", low=1, integer=True)
     angle = np.pi / 2 - 2 * np.pi * np.arange(n) / n
     return np.column_stack([np.cos(angle), np.sin(angle)]) + 0.0
 
@@ -65,6 +72,24 @@ def _draw_edge(ax, start, end, text: str, bend: float, colour: str, style: str) 
     middle = (1 - t) ** 2 * start + 2 * t * (1 - t) * control + t**2 * end
     box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none"}
     ax.text(*middle, text, ha="center", va="center", color=colour, fontsize=9, bbox=box)
+
+
+def _check_positions(positions: Any, n: int) -> np.ndarray:
+    points = as_float(positions, "positions")
+    if points.shape != (n, 2):
+        raise ValueError(f"positions must have shape ({n}, 2), got {points.shape}")
+    require_finite(points, "positions")
+    if len(np.unique(points, axis=0)) < n or np.abs(points).max() > _FAR:
+        raise ValueError(f"positions must be distinct points within {_FAR:g} of zero")
+    return points
+
+
+def _edge(edge: Any) -> tuple[int, int]:
+    try:
+        i, j = edge
+        return operator.index(i), operator.index(j)
+    except (TypeError, ValueError):
+        raise TypeError(f"highlight must hold pairs of nodes, got {edge!r}") from None
 
 
 def draw_graph(
@@ -110,9 +135,12 @@ def draw_graph(
     n = len(a)
     if ax is None:
         _, ax = plt.subplots(figsize=(3.2, 3.0))
-    points = circle_layout(n) if positions is None else np.asarray(positions, dtype=float)
-    names = [str(i + 1) for i in range(n)] if labels is None else list(labels)
-    marked = {(int(i), int(j)) for i, j in highlight}
+    check_axes(ax)
+    points = circle_layout(n) if positions is None else _check_positions(positions, n)
+    names = [str(i + 1) for i in range(n)] if labels is None else check_list(labels, "labels", n)
+    marked = {_edge(edge) for edge in check_list(highlight, "highlight")}
+    if not isinstance(fmt, str):
+        raise TypeError(f"fmt must be a format such as '{{:g}}', got {fmt!r}")
     for i, j in np.argwhere(a > 0).tolist():
         lost = (i, j) in marked
         colour, style = (COLOURS["vermillion"], "--") if lost else (COLOURS["blue"], "-")

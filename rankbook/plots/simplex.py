@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankbook._validation import check_posterior, check_scalar
+from rankbook._validation import (
+    check_flag,
+    check_posterior,
+    check_same_length,
+    check_scalar,
+    check_vector,
+)
+from rankbook.plots._checks import check_axes, check_list
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["simplex_axes", "simplex_contour", "simplex_grid", "to_plane"]
 
+# Finer grids take matplotlib seconds to triangulate, and look no different.
+_FINEST = 500
 # Class 1 at the lower left, class 3 at the lower right, class 2 on top: up the scale is right.
 _CORNERS = np.array([[0.0, 0.0], [0.5, np.sqrt(3) / 2], [1.0, 0.0]])
 
@@ -93,6 +102,8 @@ def simplex_axes(ax: Axes, labels: Sequence[str] = ("1", "2", "3")) -> Axes:
     ['low', 'middle', 'high']
     >>> plt.close(figure)
     """
+    check_axes(ax)
+    labels = check_list(labels, "labels", 3)
     outline = np.vstack([_CORNERS, _CORNERS[:1]])
     ax.plot(*outline.T, color="0.35", linewidth=1.2, linestyle="-", zorder=4)
     places = (("right", "top"), ("center", "bottom"), ("left", "top"))
@@ -130,7 +141,7 @@ def simplex_contour(
     levels : sequence of float
         The values, in increasing order.
     n : int
-        Steps along a side of the grid on which the function is evaluated.
+        Steps along a side of the grid on which the function is evaluated, at most 500.
     filled : bool
         Fill the bands between the levels instead of drawing lines.
     **style
@@ -150,6 +161,13 @@ def simplex_contour(
     [-0.5, 0.0, 0.5]
     >>> plt.close(figure)
     """
-    posterior = simplex_grid(n)
+    check_axes(ax)
+    if not callable(function):
+        raise TypeError(f"function must be callable, got {function!r}")
+    heights = check_vector(levels, "levels")
+    posterior = simplex_grid(check_scalar(n, "n", low=3, high=_FINEST, integer=True))
+    values = check_vector(function(posterior), "function(posterior)")
+    check_same_length(values.size, len(posterior), "function(posterior)", "posterior")
+    filled = check_flag(filled, "filled")
     draw = ax.tricontourf if filled else ax.tricontour
-    return draw(*to_plane(posterior).T, function(posterior), levels=levels, **style)
+    return draw(*to_plane(posterior).T, values, levels=heights, **style)

@@ -4,7 +4,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any
 
-from rankbook._validation import check_choice
+from rankbook._validation import check_choice, check_flag
 
 __all__ = ["COLOURS", "LINESTYLES", "line", "use_style"]
 
@@ -73,9 +73,9 @@ def line(name: str, *, marker: bool = False, label: bool = True) -> dict[str, An
     """
     colour, style, mark, text = _LINES[check_choice(name, _LINES, "name")]
     look: dict[str, Any] = {"color": COLOURS[colour], "linestyle": style}
-    if marker:
+    if check_flag(marker, "marker"):
         look["marker"] = mark
-    if label:
+    if check_flag(label, "label"):
         look["label"] = text
     return look
 

@@ -49,6 +49,15 @@ def load(name: str) -> Any:
     -------
     dict
         What the study's ``compute`` returned when its results were committed.
+
+    Examples
+    --------
+    >>> from rankbook import studies
+    >>> results = studies.load("does_pairwise_pay")
+    >>> results["lambdas"]
+    [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0]
+    >>> len(results["simulation"]["linear, balanced"])
+    30
     """
     check_choice(name, names(), "name")
     text = resources.files("rankbook.studies").joinpath(f"{name}.json").read_text("utf-8")
@@ -71,6 +80,14 @@ def run(name: str, *, quick: bool = False, progress: bool = True) -> Any:
     -------
     dict
         The results, of the form that `load` returns.
+
+    Examples
+    --------
+    >>> from rankbook import studies
+    >>> again = studies.run("does_pairwise_pay", quick=True)    # doctest: +SKIP
+    >>> stored = studies.load("does_pairwise_pay")
+    >>> again["weights"].keys() == stored["weights"].keys()     # doctest: +SKIP
+    True
     """
     check_choice(name, names(), "name")
     module = importlib.import_module(f"rankbook.studies.{name}")
