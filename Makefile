@@ -3,6 +3,7 @@
 
 PYTHON ?= python3
 JOBS ?= 2
+PORT ?= 8000
 VENV := .venv
 BENCH := .venv-bench
 MINIMUM := .venv-minimum
@@ -47,27 +48,28 @@ book: $(VENV)/.installed ## build the book, strictly, into _build/html
 	@echo
 	@echo "Open $(CURDIR)/$(PAGE)"
 
-test: lint test-package test-notebooks book test-book ## check everything: code, chapters, pages
+test: lint test-package book test-notebooks test-book ## check everything: code, chapters, pages
 
 test-package: $(VENV)/.installed ## the package's tests and doctests
 	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book
 
-test-notebooks: $(VENV)/.installed ## run every chapter; its claims are asserted inside it
-	$(BIN)/python -m pytest --nbmake book -n $(JOBS) --nbmake-kernel=python3 --nbmake-timeout=300 -o addopts=
+test-notebooks: $(VENV)/.installed ## run the built reader's notebooks in an empty folder, from the wheel
+	$(BIN)/python tests/book/run_reader_notebooks.py _build/notebooks -n $(JOBS)
 
-test-$(MINIMUM)/.installed: requirements-minimum.txt pyproject.toml
-	test -x $(MINIMUM)/bin/python || $(PYTHON) -m venv $(MINIMUM)
-	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-minimum.txt
-	@touch $@
-
-book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
+test-book: $(VENV)/.installed ## the chapters' sources, and the built pages in a browser
 	$(BIN)/python -m pytest tests/book -n $(JOBS) --dist loadscope
 
-serve: book ## build, then serve the pages on http://localhost:8000/book/
-	$(BIN)/python -m http.server --directory _build/html 8000
+# The pages are built anew only if something that they are made of is newer.
+$(PAGE): $(VENV)/.installed $(shell find book rankbook _config.yml _toc.yml -type f -not -name '*.pyc' 2>/dev/null)
+	$(MAKE) book
+	@touch $@
 
-notebooks: $(VENV)/.installed ## open the chapters in JupyterLab
-	$(BIN)/jupyter lab book
+serve: $(PAGE) ## serve the pages to this machine, http://localhost:8000/book/ (PORT=)
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+notebooks: $(PAGE) ## open the chapters in JupyterLab, as copies of your own in my-notebooks/
+	$(BIN)/python book/_ext/my_notebooks.py _build/notebooks my-notebooks
+	$(BIN)/jupyter lab my-notebooks
 
 bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks

@@ -4,30 +4,26 @@
   ``book/macros.yml``: pages load nothing from the network.
 * The execution cache is keyed on the package's source and the requirements as well as on the
   notebooks, and so is the decision to read a page again: a broken package never builds from an
-  old cache. Notebooks that are not in the cache run in parallel before they are read.
+  old cache. A change of the layout, in this folder, reads all pages again but runs nothing.
+  Notebooks that are not in the cache run in parallel before they are read.
 * The scripts of thebe are dropped from every page.
 * Nodes that a package registers for "html" only are given to "singlehtml" too.
-* ``{rankbook-api} module`` lists and documents all that the module's ``__all__`` names.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.util
-import inspect
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
 
 import yaml
-from docutils import nodes
-from docutils.statemachine import StringList
 from sphinx.util import logging
-from sphinx.util.docutils import SphinxDirective
 
 logger = logging.getLogger(__name__)
 
@@ -39,24 +35,35 @@ MATHJAX = (
 )
 
 
+def digest(root: Path, files: Iterable[Path]) -> str:
+    """A hash of the names and contents of those files that are there."""
+    whole = hashlib.sha256()
+    for path in sorted(files):
+        if path.is_file():
+            whole.update(path.relative_to(root).as_posix().encode())
+            whole.update(hashlib.sha256(path.read_bytes()).digest())
+    return whole.hexdigest()[:16]
+
+
 def source_key(root: Path) -> str:
-    """A hash of all that decides what a notebook's code computes, other than the notebook."""
-    files = sorted(
+    """A hash of all that decides what a notebook's code computes, other than the notebook.
+
+    What only lays out pages, this folder, does not count.
+    """
+    files = [
         path
         for folder in ("rankbook", "book", "benchmarks")
         for path in (root / folder).rglob("*")
         if path.suffix in {".py", ".csv", ".json", ".npz", ".mplstyle"}
-        and path.is_file()
-        and "_build" not in path.parts
-        and "__pycache__" not in path.parts
-    )
-    files += [root / "requirements.txt"]
-    digest = hashlib.sha256()
-    for path in files:
-        if path.is_file():
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()[:16]
+        and not {"_build", "__pycache__"} & set(path.parts)
+        and root / "book" / "_ext" not in path.parents
+    ]
+    return digest(root, [*files, root / "requirements.txt"])
+
+
+def layout_key(root: Path) -> str:
+    """A hash of what turns a chapter into a page and a reader's notebook."""
+    return digest(root, [*(root / "book" / "_ext").glob("*.py"), root / "book" / "macros.yml"])
 
 
 def configure(app, config) -> None:
@@ -67,6 +74,7 @@ def configure(app, config) -> None:
     tex["macros"] = {**macros, **tex.get("macros", {})}
     config.mathjax_path = "mathjax/tex-chtml.js"
     config.rankbook_source_key = source_key(root)
+    config.rankbook_layout_key = layout_key(root)
     caches = Path(app.outdir).parent / ".jupyter_cache"
     config.nb_execution_cache_path = str(caches / config.rankbook_source_key)
     if caches.is_dir():
@@ -108,6 +116,12 @@ def mend_page(app, pagename, templatename, context, doctree) -> None:
             "",
             context["body"],
         )
+        # A line must not end between a formula and its comma.
+        body = re.sub(
+            r'(<span class="math notranslate nohighlight">[^<]*</span>)([,.;:!?)\u2019\u201d]+)',
+            r'<span class="held">\1\2</span>',
+            body,
+        )
         # Every proof gets the id "proof", and an id names one thing.
         body = body.replace(
             '<div class="proof admonition" id="proof">', '<div class="proof admonition">'
@@ -125,56 +139,6 @@ def share_visitors(app) -> None:
     """Let "singlehtml" render the nodes that were registered for "html" alone."""
     handlers = app.registry.translation_handlers
     handlers["singlehtml"] = {**handlers.get("html", {}), **handlers.get("singlehtml", {})}
-
-
-def api_lines(name: str) -> list[str]:
-    """MyST that documents what ``name.__all__`` names; submodules become sections."""
-    module = importlib.import_module(name)
-    members = {member: getattr(module, member) for member in module.__all__}
-    lines = []
-    for member, value in members.items():
-        if inspect.ismodule(value):
-            title = inspect.getdoc(value).splitlines()[0]
-            lines += ["", f"## `{member}`", "", title, "", *api_lines(value.__name__)]
-    plain = [member for member, value in members.items() if not inspect.ismodule(value)]
-    if not plain:
-        return lines
-    table = ["| name | what it is |", "|---|---|"]
-    rst = []
-    for member in plain:
-        value, target = members[member], f"{name}.{member}"
-        if inspect.isclass(value):
-            kind, options = "class", ["   :members:"]
-        elif callable(value):
-            kind, options = "function", []
-        else:
-            kind, options = "data", ["   :no-value:"]
-        role = {"function": "func", "class": "class", "data": "data"}[kind]
-        first = (inspect.getdoc(value) or "").splitlines()[:1] if kind != "data" else []
-        table.append(f"| {{py:{role}}}`{member} <{target}>` | {''.join(first)} |")
-        rst += [f".. auto{kind}:: {target}", *options, ""]
-    return [*table, "", "`````{eval-rst}", *rst, "`````", *lines]
-
-
-class ApiDirective(SphinxDirective):
-    """Document a module of the package from its docstrings."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        """Parse what `api_lines` writes, in place."""
-        module = importlib.import_module(self.arguments[0])
-        self.env.note_dependency(inspect.getsourcefile(module))
-        box = nodes.section()
-        box.document = self.state.document
-        lines = StringList(api_lines(self.arguments[0]), self.arguments[0])
-        self.state.nested_parse(lines, 0, box, match_titles=True)
-        return box.children
-
-
-def skip_routing_methods(app, what, name, obj, skip, options):
-    """Keep scikit-learn's generated ``set_*_request`` methods out of the reference."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
 
 
 def execute_in_parallel(app, env, docnames) -> None:
@@ -230,11 +194,10 @@ def execute_in_parallel(app, env, docnames) -> None:
 def setup(app) -> dict:
     """Connect the functions above."""
     app.add_config_value("rankbook_source_key", "", "env")
-    app.add_directive("rankbook-api", ApiDirective)
+    app.add_config_value("rankbook_layout_key", "", "env")
     app.connect("config-inited", configure, priority=900)
     app.connect("builder-inited", share_visitors)
     app.connect("env-before-read-docs", execute_in_parallel)
-    app.connect("autodoc-skip-member", skip_routing_methods)
     app.connect("html-page-context", mend_page, priority=900)
     app.connect("build-finished", copy_mathjax)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

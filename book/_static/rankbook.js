@@ -1,4 +1,4 @@
-// Mends what the theme leaves short of the accessibility rules.
+// Mends what the theme leaves short of the accessibility rules, and shows what scrolls.
 document.addEventListener("DOMContentLoaded", () => {
   // The arrow that unfolds a chapter of the sidebar says which one.
   document.querySelectorAll("nav details > summary").forEach((arrow) => {
@@ -9,18 +9,51 @@ document.addEventListener("DOMContentLoaded", () => {
   const sidebar = document.querySelector(".bd-sidebar-primary");
   sidebar?.setAttribute("role", "navigation");
   sidebar?.setAttribute("aria-label", "Book");
-  // What scrolls sideways must be reachable with the keyboard.
-  const scrolls = "article pre, article .cell_output, article div.math, article .table-wrapper, " +
-    "article .pst-scrollable-table-container, article mjx-container[display='true']";
-  const reach = () => document.querySelectorAll(scrolls).forEach((box) => {
-    if (box.scrollWidth > box.clientWidth + 1 && !box.hasAttribute("tabindex")) {
-      box.setAttribute("tabindex", "0");
-    }
-  });
-  reach();
-  window.addEventListener("resize", reach);
+
+  // A long identifier may break after a dot, a comma or an underscore, and nowhere else.
+  document.querySelectorAll("article :not(pre) > code, .bd-sidebar-secondary code, article .sig-name")
+    .forEach((code) => {
+      const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+      const texts = [];
+      while (walker.nextNode()) texts.push(walker.currentNode);
+      texts.filter((text) => text.length > 12).forEach((text) => {
+        const pieces = text.data.split(/(?<=[._,(/=])/);
+        text.replaceWith(...pieces.flatMap((piece, i) =>
+          i ? [document.createElement("wbr"), piece] : [piece]));
+      });
+    });
+
+  // What scrolls sideways is reachable with the keyboard, and fades on the side that hides more.
+  const boxes = "article pre, article .cell_output, article .cell_output .output, article div.math, " +
+    "article table, article .pst-scrollable-table-container, article mjx-container[display='true']";
+  const mark = (box) => {
+    const hidden = box.scrollWidth - box.clientWidth;
+    const scrolls = hidden > 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
+    box.classList.toggle("scrolls", scrolls);
+    box.classList.toggle("more-left", scrolls && box.scrollLeft > 1);
+    box.classList.toggle("more-right", scrolls && box.scrollLeft < hidden - 1);
+    if (scrolls && box.tabIndex < 0) box.tabIndex = 0;
+  };
+  const markAll = () => document.querySelectorAll(boxes).forEach(mark);
+  document.addEventListener("scroll", (event) => {
+    if (event.target.matches?.(".scrolls")) mark(event.target);
+  }, true);
+  // A folded block has no width until it is opened.
+  document.addEventListener("toggle", markAll, true);
+  document.addEventListener("click", () => setTimeout(markAll, 50));
+  window.addEventListener("resize", markAll);
   window.addEventListener("load", () => {
+    markAll();
     const typeset = window.MathJax?.startup?.promise;
-    if (typeset) typeset.then(reach);
+    if (typeset) typeset.then(markAll);
+  });
+  markAll();
+
+  // Paper is white, whatever the screen was.
+  let theme = null;
+  window.matchMedia("print").addEventListener("change", (paper) => {
+    const root = document.documentElement;
+    if (paper.matches) theme = root.dataset.theme;
+    root.dataset.theme = paper.matches ? "light" : theme;
   });
 });

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import pkgutil
 import re
 import shutil
@@ -134,10 +135,61 @@ def test_every_public_module_has_a_page(module):
     assert f"book/reference/api/{module}\n" in (ROOT / "_toc.yml").read_text()
 
 
-def test_every_reference_is_cited_once_and_known():
+def citations():
+    """The keys that the pages cite."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "book").rglob("*.md")]
+    for path in (ROOT / "book").rglob("*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        texts += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    groups = re.findall(r"\{cite:\w+\}`([^`]+)`", "\n".join(texts))
+    return {re.sub(r"\{[^}]*\}", "", key).strip() for group in groups for key in group.split(",")}
+
+
+def bibliography():
+    text = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+    return dict(re.findall(r"^@\w+\{([^,\s]+),(.*?)^\}", text, re.MULTILINE | re.DOTALL))
+
+
+def test_every_reference_is_there_once():
     text = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
     keys = re.findall(r"^@\w+\{([^,]+),", text, re.MULTILINE)
-    assert len(keys) == len(set(keys)), "a key is there twice"
+    assert len(keys) == len(set(keys)) == len(bibliography()), "a key is there twice"
+
+
+def test_every_reference_is_cited_and_every_citation_known():
+    known, cited = set(bibliography()), citations()
+    assert cited <= known, f"cited, but not in references.bib: {sorted(cited - known)}"
+    assert known <= cited, f"in references.bib, but never cited: {sorted(known - cited)}"
+
+
+def test_the_labels_of_the_bibliography_are_author_and_year():
+    from bibliography_style import AuthorYearLabels
+    from pybtex.database import parse_string
+
+    entry = "@misc{{{}, author = {{{}}}, year = {{2001}}, title = {{T}}}}"
+    text = [
+        entry.format("a", r"Cl{\'e}men{\c{c}}on, S. and De Baets, Bernard"),
+        entry.format("b", "One, A. and Two, B. and Three, C."),
+        entry.format("c", "Solo, D."),
+        entry.format("d", "Solo, D."),
+    ]
+    entries = parse_string("\n".join(text), "bibtex").entries.values()
+    assert list(AuthorYearLabels().format_labels(entries)) == [
+        "Clémençon and De Baets, 2001",
+        "One et al., 2001",
+        "Solo, 2001a",
+        "Solo, 2001b",
+    ]
+
+
+def test_digital_object_identifiers_have_their_form():
+    found = {}
+    for key, body in bibliography().items():
+        if doi := re.search(r"^\s*doi\s*=\s*\{(.*)\}", body, re.MULTILINE):
+            assert re.fullmatch(r"10\.\d{4,9}/\S+", doi[1]), f"{key}: {doi[1]}"
+            assert doi[1] not in found, f"{key} has the identifier of {found.get(doi[1])}"
+            found[doi[1]] = key
+    assert len(found) >= 25
 
 
 def test_every_chapter_is_in_the_contents():
@@ -146,3 +198,34 @@ def test_every_chapter_is_in_the_contents():
         name = path.relative_to(ROOT).as_posix().removesuffix(".ipynb")
         if ".ipynb_checkpoints" not in path.parts:
             assert f"{name}\n" in contents, f"{name} is not in _toc.yml"
+
+
+def dry_run(*arguments):
+    """What make would do, were the environment installed."""
+    command = ["make", "--dry-run", "--old-file=.venv/.installed", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+class TestServe:
+    """``make serve``: to this machine only, at any port, and no build where the pages are fresh."""
+
+    def test_fresh_pages_are_only_served(self, tmp_path):
+        page = tmp_path / "index.html"
+        page.write_text("built")
+        said = dry_run("serve", f"PAGE={page}", "PORT=9123")
+        assert re.search(r"http\.server --bind 127\.0\.0\.1 .* 9123", said)
+        assert "jupyter-book" not in said
+
+    def test_old_pages_are_built(self, tmp_path):
+        page = tmp_path / "index.html"
+        page.write_text("built")
+        os.utime(page, (0, 0))
+        assert "jupyter-book build" in dry_run("serve", f"PAGE={page}")
+
+    def test_chapters_run_at_most_twice(self):
+        """The build runs the sources, then `test-notebooks` what readers get."""
+        said = dry_run("test")
+        build, notebooks = said.index("jupyter-book build"), said.index("run_reader_notebooks.py")
+        assert build < notebooks < said.index("pytest tests/book")
+        assert "--nbmake book" not in said

@@ -114,6 +114,83 @@ def test_no_horizontal_overflow(page, width):
     assert not wide, f"wider than {width} px: {wide}"
 
 
+# Open what is folded; then all blocks whose content is wider than they are.
+OPEN_FOLDED = """() => {
+    document.querySelectorAll("article details").forEach(e => { e.open = true; });
+    document.querySelectorAll(".toggle-hidden").forEach(e => e.classList.remove("toggle-hidden"));
+}"""
+WIDE_BLOCKS = """() => {
+    const blocks = "article pre, article table, article .cell_output, article .cell_output .output,"
+        + " article div.math, article mjx-container[display='true'], article figure";
+    return [...document.querySelectorAll(blocks)].filter(e =>
+        e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible");
+}"""
+
+
+@pytest.fixture
+def opened(page):
+    """The page with everything unfolded."""
+    page.evaluate(OPEN_FOLDED)
+    yield page
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@pytest.mark.parametrize("width", [1280, 1440])
+def test_no_block_is_cut_or_scrolls(opened, width):
+    opened.set_viewport_size({"width": width, "height": 900})
+    cut = opened.evaluate(
+        f"""() => ({WIDE_BLOCKS})().map(e => `${{e.tagName}} ${{e.scrollWidth - e.clientWidth}} px `
+            + `too wide: ${{e.textContent.trim().slice(0, 80)}}`)"""
+    )
+    assert not cut, f"at {width} px: {cut}"
+
+
+def test_on_a_phone_a_wide_block_shows_that_it_scrolls(opened):
+    opened.set_viewport_size({"width": 390, "height": 900})
+    opened.evaluate("window.dispatchEvent(new Event('resize'))")
+    faults = opened.evaluate(
+        f"""() => ({WIDE_BLOCKS})().flatMap(e => {{
+            const style = getComputedStyle(e);
+            const fades = style.maskImage.match(/rgba\\(0, 0, 0, 0\\)/g) || [];
+            const words = `${{e.tagName}}: ${{e.textContent.trim().slice(0, 60)}}`;
+            if (!/auto|scroll/.test(style.overflowX)) return [`cut, not scrolling: ${{words}}`];
+            if (e.tabIndex < 0) return [`not reached by the keyboard: ${{words}}`];
+            if (fades.length !== 1) return [`no cue: ${{words}}`];
+            return [];
+        }})"""
+    )
+    assert not faults, faults[:8]
+
+
+def test_the_cue_moves_with_the_scroll(browser, html):
+    tab = browser.new_page(viewport={"width": 390, "height": 900})
+    tab.goto((html / "book" / "bipartite" / "auc.html").as_uri())
+    tab.wait_for_selector("pre.scrolls.more-right")
+    box = tab.locator("pre.scrolls").first
+    sides = "e => [e.classList.contains('more-left'), e.classList.contains('more-right')]"
+    assert box.evaluate(sides) == [False, True]
+    box.evaluate("e => { e.scrollLeft = 10; }")
+    tab.wait_for_selector("pre.scrolls.more-left.more-right")
+    box.evaluate("e => { e.scrollLeft = e.scrollWidth; }")
+    tab.wait_for_selector("pre.scrolls.more-left:not(.more-right)")
+    tab.close()
+
+
+def test_figures_follow_the_dark_theme_and_print_is_light(browser, html):
+    tab = browser.new_page(color_scheme="dark")
+    tab.goto((html / "book" / "bipartite" / "auc.html").as_uri())
+    tab.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    image = tab.locator("article img[src$='.svg']").first
+    assert "invert(1)" in image.evaluate("e => getComputedStyle(e).filter")
+    assert image.evaluate("e => getComputedStyle(e).mixBlendMode") == "screen"
+    tab.emulate_media(media="print")
+    tab.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    assert image.evaluate("e => getComputedStyle(e).filter") == "none"
+    tab.emulate_media(media="screen")
+    tab.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    tab.close()
+
+
 def test_accessible(page):
     """No serious fault in the light scheme; in the dark one, which differs in colours alone,
     enough contrast. It comes last, since it empties the formulas: thousands of elements that have

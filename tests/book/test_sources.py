@@ -205,6 +205,13 @@ def test_exercises(cells):
         assert re.match(r":class: .*dropdown|:label:", block), f"solution not a dropdown: {block}"
 
 
+def test_solution_gates_are_empty(cells):
+    """The page drops what stands inside ``{solution-start}``: the text comes after its fence."""
+    gate = r"^(`{3,}|:{3,})\{solution-start\}\s*(\S+)\n((?::[\w-]+:[^\n]*\n)*)(.*?)^\1\s*$"
+    for _, label, _, text in re.findall(gate, markdown(cells), re.M | re.S):
+        assert not text.strip(), f"lost from the page: {label}: {text.strip()[:60]!r}"
+
+
 def test_length(cells):
     count = words(markdown(cells))
     assert 2000 <= count <= 4500, f"{count} words, not 2000 to 4500"
