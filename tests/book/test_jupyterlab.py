@@ -12,6 +12,13 @@ import urllib.request
 import pytest
 
 CHAPTER = "bipartite/auc.ipynb"
+# The text of the Markdown cells without their formulas and code.
+TEXT = """() => [...document.querySelectorAll(".jp-MarkdownCell .jp-RenderedMarkdown")].map(e => {
+    const copy = e.cloneNode(true);
+    copy.querySelectorAll("mjx-container, .katex, code, pre").forEach(m => m.remove());
+    return copy.textContent;
+}).join("\\n")"""
+FORMULAS = ".jp-MarkdownCell mjx-container, .jp-MarkdownCell .katex"
 RAW = ("{glue", ":::", "{ref}", "{prf:", "{cite", "{numref}", "{eq}", "```{", r"\P(", r"\Risk")
 
 
@@ -65,13 +72,21 @@ def wait_for(url, server, log, seconds=90):
     raise TimeoutError(log.read_text()[-2000:])
 
 
+def wait_for_formulas(tab, seconds=120):
+    """Wait until no formula is left to typeset; the tests tell what is wrong if some stay."""
+    for _ in range(2 * seconds):
+        if tab.locator(FORMULAS).count() and "$" not in tab.evaluate(TEXT):
+            return
+        tab.wait_for_timeout(500)
+
+
 @pytest.fixture(scope="module")
 def notebook(lab, browser):
     """The chapter, open and rendered."""
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.goto(f"{lab}/lab/tree/{CHAPTER}")
     tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell h1", timeout=120_000)
-    tab.wait_for_selector(".jp-Notebook mjx-container, .jp-Notebook .katex", timeout=60_000)
+    wait_for_formulas(tab)
     # A dialog about the kernel would hide what is below; there is no need to run anything.
     tab.keyboard.press("Escape")
     shots = os.environ.get("RANKBOOK_SCREENSHOTS")
@@ -91,17 +106,10 @@ def test_a_theorem_shows_as_a_quotation_with_its_number(notebook):
 
 
 def test_formulas_are_rendered(notebook):
-    formulas = notebook.locator(".jp-MarkdownCell mjx-container, .jp-MarkdownCell .katex")
-    assert formulas.count() > 50
+    assert notebook.locator(FORMULAS).count() > 50
     errors = ".jp-MarkdownCell mjx-merror, .jp-MarkdownCell [data-mjx-error], .katex-error"
     assert notebook.locator(errors).count() == 0
-    visible = notebook.evaluate(
-        """() => [...document.querySelectorAll(".jp-MarkdownCell .jp-RenderedMarkdown")].map(e => {
-            const copy = e.cloneNode(true);
-            copy.querySelectorAll("mjx-container, .katex, code, pre").forEach(m => m.remove());
-            return copy.textContent;
-        }).join("\\n")"""
-    )
+    visible = notebook.evaluate(TEXT)
     assert "$" not in visible, visible[max(0, visible.index("$") - 80) :][:200]
 
 
