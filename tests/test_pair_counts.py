@@ -45,3 +45,4 @@ def test_cells(n_classes):
     full = count_cells(np.array([0, 1, 3, 1]), None, np.array([0, 0, 0, 1]))
     assert_array_equal(full.above(), [2, 1, 0, 0])
     assert_array_equal(full.before(full.mass), [0, 1, 2, 0])
+    assert_array_equal(full.running(full.mass), [1, 2, 3, 1])

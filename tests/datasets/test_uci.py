@@ -110,6 +110,7 @@ BROKEN = {
     "cut-head.csv.gz": PACKED[:5],
     "not-packed.csv.gz": CSV.encode(),
     "changed.csv.gz": PACKED[:12] + bytes(b ^ 255 for b in PACKED[12:30]) + PACKED[30:],
+    "bits.csv.gz": PACKED[:10] + b"\xff" * 30,
     "empty.csv.gz": b"",
     "packed-empty.csv.gz": gzip.compress(b""),
     "empty.csv": b"",

@@ -221,7 +221,7 @@ def test_high_grades_give_numbers_or_are_refused():
         m.ndcg([2000, 1999, 0], [2, 3, 1]), (0.5 + 1 / np.log2(3)) / (1 + 0.5 / np.log2(3))
     )
     # A list of low grades beside one of high grades keeps its own value.
-    y, scores, qid = [3000, 0, 2, 1, 0], [1, 2, 1, 2, 3], [0, 0, 1, 1, 1]
+    y, scores, qid = [3000, 0, 0, 2, 1, 0], [2, 3, 1, 1, 2, 3], [0, 0, 0, 1, 1, 1]
     expected = [1 / np.log2(3), plain_ndcg([0, 1, 2])]
     assert_allclose(m.ndcg(y, scores, qid=qid, per_query=True), expected)
     assert_allclose(m.err([2000, 1, 0], [1, 2, 3]), 1 / 3)
@@ -230,6 +230,8 @@ def test_high_grades_give_numbers_or_are_refused():
         lambda: m.dcg([2000, 1, 0], [1, 2, 3]),
         lambda: m.dcg([1023, 1023, 1023, 1023], [1, 1, 2, 3]),
         lambda: m.ndcg([1e308, 1e308, 1e308], [1, 2, 3], gain="linear"),
+        # The best order's sum overflows, the given order's does not.
+        lambda: m.ndcg([1.5e308, 1.5e308, 0, 0], [1, 2, 3, 4], gain="linear"),
         lambda: m.linear_rank_statistic([1e308, 1e308], [1, 2], lambda g: g, lambda i, n: 10.0),
     ):
         with pytest.raises(ValueError, match="y holds grades whose gains"):
@@ -268,6 +270,19 @@ def test_large_tie_groups_with_few_and_many_grades(n, k):
         expected = first + (1 - first) * steps[: None if k is None else k - 1].sum()
         got = m.err(np.r_[1, y], np.r_[1, np.zeros(n)], k=k, max_grade=4)
         assert_allclose(got, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [None, 300])
+def test_a_large_tie_group_with_two_relevant_items(k):
+    """Every place counts; how many of the two lie in the first t is hypergeometric."""
+    n, stops = 2000, np.array([3 / 16, 15 / 16])
+    t = np.arange(n + 1.0)
+    both = t * (t - 1) / (n * (n - 1))
+    one = 2 * t * (n - t) / (n * (n - 1))
+    means = 1 - both - one + one * (1 - stops).mean() + both * (1 - stops).prod()
+    expected = ((means[:-1] - means[1:]) / t[1:])[:k].sum()
+    y = np.r_[np.zeros(n - 2), 2, 4]
+    assert_allclose(m.err(y, np.zeros(n), k=k, max_grade=4), expected, rtol=1e-12)
 
 
 def test_a_million_ties():
@@ -312,6 +327,14 @@ def test_padding_has_no_gain_where_grade_zero_has(gain, k, grades, ties):
     best = [(g / np.log2(np.arange(2, g.size + 2))).sum() for g in ideal]
     dcg, ndcg = (f(y, scores, qid=qid, per_query=True, **keywords) for f in (m.dcg, m.ndcg))
     assert_allclose(ndcg, dcg / best, rtol=1e-12)
+
+
+def test_linear_statistic_asks_for_no_discount_beyond_a_list():
+    y, scores, qid = [1, 2, 0, 1, 0, 2, 1], [3, 1, 2, 4, 2, 1, 3], [0, 0, 0, 1, 1, 1, 1]
+    options = {"gain": lambda g: 1 + g, "discount": lambda i, n: 1 / (n - i + 1)}
+    apart = [m.linear_rank_statistic(y[s], scores[s], **options) for s in (slice(3), slice(3, 7))]
+    together = m.linear_rank_statistic(y, scores, qid=qid, per_query=True, **options)
+    assert_allclose(together, apart)
 
 
 def test_large_tie_group_truncates_without_loss():

@@ -131,6 +131,7 @@ def test_a_constant_column_has_no_effect(sparse):
     np.testing.assert_allclose(model.thresholds_, plain.thresholds_, rtol=1e-6)
     known = ~np.isnan(model.standard_errors_)
     np.testing.assert_array_equal(known, [True, False, True, True] + [False] * 4)
+    np.testing.assert_array_equal(np.isnan(model.covariance_), ~np.outer(known, known))
 
 
 def test_collinear_nominal_and_scale_columns():

@@ -70,6 +70,14 @@ def test_objective_is_cvxpys(name):
         assert 0.5 * beta @ K @ beta + C * hinges == pytest.approx(machine.objective_, rel=1e-8)
 
 
+def test_the_gap_of_a_loose_fit_is_a_bound():
+    X, y = make_data(60, 4, 1)
+    best = RankBoundarySVM("rbf", 3.0, gamma=0.7).fit(X, y)
+    loose = RankBoundarySVM("rbf", 3.0, gamma=0.7, tol=0.3).fit(X, y)
+    excess = 1 - best.objective_ / loose.objective_
+    assert 1e-6 < excess <= loose.dual_gap_ <= 0.3
+
+
 @pytest.mark.parametrize("reach", [None, 1])
 def test_linear_is_the_pairwise_ranker(reach):
     X, y = make_data(80, 4, 3)

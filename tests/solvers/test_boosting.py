@@ -83,6 +83,17 @@ def test_a_round_takes_the_member_that_its_rule_names(weak):
     assert plain.steps[0] == pytest.approx(searches[steepest].x, rel=1e-5)
 
 
+@pytest.mark.parametrize("selection", ["gradient", "greedy"])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_gradient_of_either_sign_is_followed(selection, sign):
+    """Bumps are positive, so that all products have the sign of the gradient."""
+    X = np.array([[0.0], [1.0], [2.0]])
+    learners = FeatureBumps(X, np.ones(3), 0.1, None, np.random.default_rng(0))
+    found = boost(Quartic(sign * np.array([0.2, 0.1, 3.0])), learners, 1, selection=selection)
+    np.testing.assert_array_equal(found.rows[0], learners.row(2))
+    assert sign * found.steps[0] > 2.5
+
+
 def test_the_risk_falls_to_its_minimum_over_the_span_and_then_it_stops():
     X = np.array([[0.0], [1.0], [2.0]])
     target = np.array([3.0, -1.0, 2.0])

@@ -118,7 +118,8 @@ def test_terms_by_columns_where_these_are_fewer():
     assert upper.shape == (2, 3)
     np.testing.assert_allclose(lower.T @ upper, matrix, rtol=1e-15)
     # Rows that agree to a rounding are one direction, others are not.
-    close = np.array([[1.0, 3.0], [1.0 / 3.0, 1.0]])
+    close = np.outer([1.3, 1.1], [0.7, 0.9])
+    assert close[0, 0] / close[0, 1] != close[1, 0] / close[1, 1]
     assert len(rank_one_terms(close)[0]) == 1
     assert len(rank_one_terms(close + [[0.0, 1e-9], [0.0, 0.0]])[0]) == 2
 
