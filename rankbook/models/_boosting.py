@@ -115,7 +115,8 @@ class BoostedRanker(RankerMixin, BaseEstimator):
         elif self.validation_fraction > 0:
             held_out = _hold_out(codes, weight, query, self.validation_fraction, rng)
             check = (X[held_out], codes[held_out], weight[held_out], _rows(query, held_out))
-        kept = ~held_out
+        # An item without weight has no say, and where its loss overflows, no weight outweighs that.
+        kept = ~held_out & (weight > 0)
         self._boost(X[kept], codes[kept], weight[kept], _rows(query, kept), check, rng)
         return self
 

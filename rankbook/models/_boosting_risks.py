@@ -11,6 +11,7 @@ import numpy as np
 
 from rankbook import losses
 from rankbook.solvers import PairSums, minimize
+from rankbook.solvers._exponential_pairs import ExponentialPoint
 from rankbook.solvers.boosting import Derivatives, line_search
 
 __all__ = ["ExponentialThresholdRisk", "LikelihoodRisk", "PairRisk", "SquaredRisk", "ThresholdRisk"]
@@ -37,12 +38,16 @@ class PairRisk:
 
     def along(self, scores: np.ndarray, direction: np.ndarray) -> Derivatives:
         """Slope and curvature along a direction."""
-        total = self.sums.different
+        total, at = self.sums.different, self.sums.engine.at
 
         def derivatives(t: float) -> tuple[float, float]:
-            point = self.sums.at(scores + t * direction)
-            bend = point.hessian_product(direction)
-            return point.gradient() @ direction / total, direction @ bend / total
+            point = at(scores + t * direction)
+            if isinstance(point, ExponentialPoint):
+                slope, curvature = point.along(direction)
+            else:
+                slope = point.gradient() @ direction
+                curvature = direction @ point.hessian_product(direction)
+            return slope / total, curvature / total
 
         return derivatives
 
@@ -218,8 +223,6 @@ class LikelihoodRisk(ThresholdRisk):
 
     def __init__(self, codes: np.ndarray, n_classes: int, weight: np.ndarray) -> None:
         super().__init__(codes, n_classes, weight, losses.Logistic())
-        below = np.cumsum(self.mass)[:-1]
-        self.thresholds = np.log(below) - np.log1p(-below)
 
     def risk(self, scores: np.ndarray) -> float:
         """Minus the mean log-likelihood."""
@@ -228,7 +231,12 @@ class LikelihoodRisk(ThresholdRisk):
     def _best(self, scores: np.ndarray) -> np.ndarray:
         f, w = scores[self._order], self.weight[self._order]
         problem = _LikelihoodThresholds(f, w, self._ends, self.mass, self.loss)
-        return minimize(problem, self.thresholds, tol=1e-14, max_iter=100).x
+        start = self.thresholds
+        if not (np.diff(start) > 0).all():
+            # The first time: the best for scores that are all zero.
+            below = np.cumsum(self.mass)[:-1]
+            start = np.log(below) - np.log1p(-below)
+        return minimize(problem, start, tol=1e-14, max_iter=100).x
 
 
 def _gap_terms(theta: np.ndarray, mass: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:

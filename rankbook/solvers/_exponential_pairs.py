@@ -13,6 +13,8 @@ overflow where the product does not.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from rankbook.losses import Loss
@@ -108,9 +110,10 @@ class ExponentialPoint:
         # log m_ji + log B_j, shape (Q, j, i), and log m_ji + log A_i.
         self._log_lower = pairs.log_matrix + self._lower.log_sum[:, :, None]
         self._log_upper = pairs.log_matrix + self._upper.log_sum[:, None, :]
-        self._partner_of_upper = _log_sum_exp(self._log_lower, 1)
-        self._partner_of_lower = _log_sum_exp(self._log_upper, 2)
-        self._roles: tuple[np.ndarray, np.ndarray] | None = None
+
+    @cached_property
+    def _partner_of_upper(self) -> np.ndarray:
+        return _log_sum_exp(self._log_lower, 1)
 
     @property
     def log_value(self) -> float:
@@ -124,24 +127,33 @@ class ExponentialPoint:
         with np.errstate(over="ignore"):
             return float(np.exp(self.log_value))
 
+    @cached_property
     def _item_sums(self) -> tuple[np.ndarray, np.ndarray]:
-        if self._roles is None:
-            self._roles = (
-                self._upper.times(self._partner_of_upper),
-                self._lower.times(self._partner_of_lower),
-            )
-        return self._roles
+        return (
+            self._upper.times(self._partner_of_upper),
+            self._lower.times(_log_sum_exp(self._log_upper, 2)),
+        )
+
+    def along(self, v: np.ndarray) -> tuple[float, float]:
+        """Slope and curvature in a direction: its first two moments in each group are enough."""
+        v = self._pairs.sorted(v)
+        above, below = self._upper.mean(v)[:, None, :], self._lower.mean(v)[:, :, None]
+        squares = self._upper.mean(v**2)[:, None, :] + self._lower.mean(v**2)[:, :, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = np.exp(self._log_lower + self._upper.log_sum[:, None, :])
+            curvature = (sums * (squares - 2 * above * below)).sum()
+            return float((sums * (below - above)).sum()), float(curvature)
 
     def gradient(self) -> np.ndarray:
         """Derivative with respect to each score."""
-        above, below = self._item_sums()
+        above, below = self._item_sums
         return self._pairs.unsorted(below - above)
 
     def hessian_product(self, v: np.ndarray) -> np.ndarray:
         """Product of the Hessian with a vector."""
         pairs = self._pairs
         v = pairs.sorted(v)
-        above, below = self._item_sums()
+        above, below = self._item_sums
         lower_mean = self._partner_mean(self._log_lower, self._lower.mean(v)[:, :, None], 1)
         upper_mean = self._partner_mean(self._log_upper, self._upper.mean(v)[:, None, :], 2)
         lower_mean = lower_mean.ravel()[pairs.key_present][pairs.segment]

@@ -3,13 +3,13 @@ r"""Families of simple functions that boosting adds up: Gaussian bumps and stump
 A family offers, at the training items, the inner products of all its members with a vector, which
 is all that the choice of a member needs:
 
-=============  ==========================================================  =====================
+=============  ==========================================================  ========================
 family         member                                                      inner products
-=============  ==========================================================  =====================
-`JointBumps`   :math:`e^{-\|x - c\|^2 / (2 \sigma^2)}`                      one product, O(n m)
+=============  ==========================================================  ========================
+`JointBumps`   :math:`e^{-\|x - c\|^2 / (2 \sigma^2)}`                      O(n m), O(n r) at rank r
 `FeatureBumps` :math:`e^{-(x_j - c)^2 / (2 \sigma^2)}`                      bins, O(n p + p m^2)
 `Stumps`       1 if :math:`x_j > c`, else -1                               running sums, O(n p)
-=============  ==========================================================  =====================
+=============  ==========================================================  ========================
 
 The centres are observed values. Items that weigh nothing are no centres, and values that occur
 twice are one centre, so that a weight of two is the same as two items.
@@ -21,6 +21,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 
 from rankbook._validation import check_choice
@@ -29,6 +30,9 @@ __all__ = ["FeatureBumps", "JointBumps", "Stumps", "WeakLearners", "family"]
 
 # Bytes that the values of all joint bumps at all items may take.
 _MAX_BYTES = 2**31
+# With at least so many joint bumps a factor of their values is tried, first on that many of them;
+# it is kept if its rank is at most this and no pivot above this is left.
+_MANY, _LOW_RANK, _ROUNDING = 256, 64, 1e-14
 # Bins are so many times finer than centres.
 _FINER = 4
 
@@ -43,7 +47,7 @@ class WeakLearners(ABC):
     size : int
         Number of members.
     norms : ndarray of shape (size,)
-        Their Euclidean norms over the items.
+        Their Euclidean norms over the items, each as often as it weighs.
     """
 
     size: int
@@ -81,6 +85,7 @@ class JointBumps(WeakLearners):
         rng: np.random.Generator,
     ) -> None:
         centres = np.unique(X[weight > 0], axis=0)
+        values, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
         most = self.max_centres if max_centres is None else max_centres
         if len(centres) > most:
             centres = centres[np.sort(rng.choice(len(centres), most, replace=False))]
@@ -94,11 +99,17 @@ class JointBumps(WeakLearners):
         self.centres = centres
         self.size = len(centres)
         self._values = self.evaluate(centres, X, bandwidth)
-        self.norms = np.sqrt(np.einsum("ij,ij->j", self._values, self._values))
+        self.norms = np.sqrt(np.einsum("i,ij,ij->j", weight, self._values, self._values))
+        self._place, self._factor = place.ravel(), None
+        if len(values) == len(centres) >= _MANY:
+            self._factor = _low_rank_factor(self._values[first])
 
     def products(self, vector: np.ndarray) -> np.ndarray:
-        """Inner products, by one matrix product."""
-        return vector @ self._values
+        """Inner products, by one matrix product, or through a factor of low rank."""
+        if self._factor is None:
+            return vector @ self._values
+        sums = np.bincount(self._place, vector, self.size)
+        return self._factor @ (sums @ self._factor)
 
     def values(self, member: int) -> np.ndarray:
         """A column of the matrix of values."""
@@ -112,6 +123,19 @@ class JointBumps(WeakLearners):
     def evaluate(rows: np.ndarray, X: np.ndarray, bandwidth: float) -> np.ndarray:
         """Values of bumps with these centres."""
         return np.exp(cdist(X, rows, "sqeuclidean") / (-2.0 * bandwidth))
+
+
+def _low_rank_factor(square: np.ndarray) -> np.ndarray | None:
+    """L of few columns with LL' equal to a positive semidefinite matrix, if there is one."""
+    factor = None
+    for count in (_MANY, len(square)):
+        some = np.linspace(0, len(square) - 1, count).round().astype(int)
+        lower, order, rank, _ = lapack.dpstrf(square[np.ix_(some, some)], tol=_ROUNDING, lower=1)
+        if rank > _LOW_RANK:
+            return None
+        factor = np.empty((count, rank))
+        factor[order - 1] = np.tril(lower[:, :rank])
+    return factor
 
 
 class FeatureBumps(WeakLearners):
@@ -145,7 +169,7 @@ class FeatureBumps(WeakLearners):
         self.rows = np.concatenate(rows)
         self.size = len(self.rows)
         squares = (table**2 for table in self._tables)
-        counts = (np.bincount(codes) for codes in self._codes)
+        counts = (np.bincount(codes, weight) for codes in self._codes)
         self.norms = np.sqrt(np.concatenate([c @ s for c, s in zip(counts, squares, strict=True)]))
 
     def products(self, vector: np.ndarray) -> np.ndarray:
@@ -191,7 +215,7 @@ class Stumps(WeakLearners):
         self.rows = np.concatenate(rows)
         self._first = np.cumsum([0, *self._counts])
         self.size = len(self.rows)
-        self.norms = np.full(self.size, np.sqrt(len(X)))
+        self.norms = np.full(self.size, np.sqrt(weight.sum()))
 
     def products(self, vector: np.ndarray) -> np.ndarray:
         """Inner products, through running sums over each sorted feature."""

@@ -3,7 +3,7 @@ r"""Three normal classes, four methods: the simulation of Uematsu and Lee (2013)
 A sample has 500 items of each class, :math:`N(-2, 1)`, :math:`N(0, 1)` and :math:`N(2, 1)`. The
 boosted methods add up to 300 Gaussian bumps, as many as suit a validation sample of the same size;
 a third sample tests. Every fit is also judged without sampling error: by its exact risk, and by its
-distance from the score that the population would give. One core takes about ten minutes.
+distance from the score that the population would give. One core takes about four minutes.
 """
 
 from __future__ import annotations

@@ -85,6 +85,16 @@ def test_thresholds_are_the_best_in_order(name, shuffled):
     assert found == pytest.approx(best, rel=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_the_search_on_pairs_survives_overflow(loss):
+    """Where the risk overflows its slope is not finite or rises, and the search turns back."""
+    y = np.array([0, 0, 1, 1])
+    risk = PairRisk(PairSums(y, loss))
+    f = np.array([0.0, 1.0, 0.5, 2.0])
+    slope, _ = risk.along(f, np.array([1.0, 0.0, -1.0, 0.0]))(1e3)
+    assert not slope <= 0
+
+
 def test_the_likelihood_is_that_of_proportional_odds():
     _, y, w = sample(n_classes=4, seed=5)
     risk = LikelihoodRisk(y, 4, w)
@@ -218,6 +228,19 @@ def test_weights_are_repetitions(model, weak):
 
 
 @pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("weak", ["univariate", "joint", "stump"])
+def test_an_item_without_weight_has_no_say_even_where_its_loss_overflows(model, weak):
+    X = np.linspace(0.0, 1.0, 30)[:, None] + np.repeat([0.0, 4.0, 8.0], 10)[:, None]
+    y = np.repeat([0, 1, 2], 10)
+    without = model(n_iter=250, weak=weak).fit(X, y)
+    weight = np.r_[np.ones(30), 0.0]
+    wrong = model(n_iter=250, weak=weak)
+    wrong.fit(np.r_[X, X[-1:]], np.r_[y, 0], sample_weight=weight)
+    np.testing.assert_array_equal(wrong.train_risk_, without.train_risk_)
+    np.testing.assert_array_equal(wrong.decision_function(X), without.decision_function(X))
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_stages_paths_and_validation(model):
     X, y, _ = sample(n=150, seed=13)
     other = sample(n=80, seed=14)[:2]
@@ -240,6 +263,18 @@ def test_the_validation_risk_is_the_risk_of_those_items():
     theta = np.r_[-np.inf, fit.thresholds_, np.inf]
     f = fit.decision_function(other_X)
     by_hand = np.mean(np.exp(theta[other_y] - f) + np.exp(f - theta[other_y + 1]))
+    assert fit.validation_risk_[fit.n_iter_ - 1] == pytest.approx(by_hand, rel=1e-10)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_a_validation_set_may_lack_classes(label):
+    X, y, _ = sample(n=150, seed=13)
+    other = sample(n=9, seed=14)[0]
+    fit = ProportionalOddsBoost(n_iter=10).fit(X, y, validation=(other, np.full(9, label)))
+    theta = np.r_[-np.inf, fit.thresholds_, np.inf]
+    f = fit.decision_function(other)
+    by_hand = -np.mean(np.log(expit(theta[label + 1] - f) - expit(theta[label] - f)))
     assert fit.validation_risk_[fit.n_iter_ - 1] == pytest.approx(by_hand, rel=1e-10)
 
 

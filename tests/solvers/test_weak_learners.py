@@ -25,6 +25,33 @@ def test_products_values_rows_and_evaluation_agree(weak):
     np.testing.assert_allclose(learners.norms, np.linalg.norm(values, axis=0), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("p", "low"), [(1, True), (3, False)])
+def test_many_joint_bumps_of_low_rank_are_factored(p, low):
+    """One feature has a factor of few columns, three have not; repeated items either way."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, p))[np.r_[:300, :40]]
+    learners, vector = build(JointBumps, X), rng.normal(size=340)
+    assert learners.size == 300 and (learners._factor is not None) == low
+    exact = vector @ JointBumps.evaluate(learners.centres, X, 0.7)
+    error = np.abs(learners.products(vector) - exact).max()
+    assert error < 1e-14 * np.abs(vector).sum()
+
+
+def test_centres_that_leave_items_out_are_not_factored():
+    X = np.random.default_rng(5).normal(size=(400, 1))
+    learners, vector = build(JointBumps, X, max_centres=300), np.cos(X[:, 0])
+    exact = vector @ JointBumps.evaluate(learners.centres, X, 0.7)
+    np.testing.assert_allclose(learners.products(vector), exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weak", FAMILIES)
+def test_norms_count_an_item_as_often_as_it_weighs(weak):
+    rng = np.random.default_rng(3)
+    X, times = rng.normal(size=(30, 2)).round(1), rng.integers(0, 4, 30)
+    weighted, repeated = build(weak, X, times.astype(float)), build(weak, np.repeat(X, times, 0))
+    np.testing.assert_allclose(weighted.norms, repeated.norms, rtol=1e-12)
+
+
 def test_members_are_the_formulas():
     X = np.array([[0.0, 5.0], [1.0, 5.0], [3.0, 5.0]])
     joint = build(JointBumps, X)
