@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import lu_factor, lu_solve
+from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 from sklearn.base import BaseEstimator
 
 __all__ = ["LinearSVM"]
 
-_TOLERANCE = 1e-7  # of the duality gap, relative to the size of the dual variable
 _MAX_STEPS = 100
+_FEASIBLE = 1e-5  # residual below which the gap should fall at every step
+_LOST = 1e-3  # a gap so large after a least one of its square is the work of rounding
 _NEAR_END = 0.995  # share of the way to the boundary
 
 
@@ -29,11 +32,31 @@ class LinearSVM(BaseEstimator):
         Weight of the penalty beside the mean loss, more than 0.
     balanced : bool, default=False
         Weigh each class by 1 / (2 P(class)).
+    tol : float, default=1e-7
+        Duality gap to reach, relative to the objective.
+    accept : float, optional
+        Largest gap to accept if rounding keeps `tol` out of reach; by default `tol`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (p,)
+        Coefficients.
+    dual_gap_ : float
+        Upper bound on the relative distance of the objective to its minimum: its value, at the
+        intercept found, less that of the dual.
     """
 
-    def __init__(self, alpha: float, balanced: bool = False) -> None:
+    def __init__(
+        self,
+        alpha: float,
+        balanced: bool = False,
+        tol: float = 1e-7,
+        accept: float | None = None,
+    ) -> None:
         self.alpha = alpha
         self.balanced = balanced
+        self.tol = tol
+        self.accept = accept
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> LinearSVM:
         """Fit the coefficients to labels 0 and 1."""
@@ -47,7 +70,10 @@ class LinearSVM(BaseEstimator):
         left, size, right = np.linalg.svd(items - items.mean(axis=0), full_matrices=False)
         rank = int((size > 1e-10 * size[0]).sum())
         signed = sign[:, None] * left[:, :rank] * size[:rank]
-        self.coef_ = (signed.T @ _solve_dual(signed, sign, limit)) @ right[:rank]
+        w, self.dual_gap_ = _solve_dual(signed, sign, limit, self.tol)
+        if self.dual_gap_ > (self.tol if self.accept is None else self.accept):
+            raise RuntimeError(f"the interior point stopped at a gap of {self.dual_gap_:.1e}")
+        self.coef_ = w @ right[:rank]
         return self
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
@@ -55,32 +81,50 @@ class LinearSVM(BaseEstimator):
         return np.asarray(X, dtype=float) @ self.coef_
 
 
-def _solve_dual(Z: np.ndarray, sign: np.ndarray, limit: np.ndarray) -> np.ndarray:
-    """Minimise |Z'a|^2 / 2 - sum(a) over 0 <= a <= limit with sign'a = 0 (Mehrotra's steps)."""
+def _solve_dual(
+    Z: np.ndarray, sign: np.ndarray, limit: np.ndarray, tol: float
+) -> tuple[np.ndarray, float]:
+    """Minimise |Z'a|^2 / 2 - sum(a) over 0 <= a <= limit with sign'a = 0 (Mehrotra's steps).
+
+    Returned are the coefficients Z'a and the relative gap to the primal, sum(limit * hinge) +
+    |Z'a|^2 / 2 at the intercept that is the multiplier of the equation: those of least gap.
+    """
     total = {s: limit[sign == s].sum() for s in (-1.0, 1.0)}
     a = limit / 2 * min(total.values()) / np.where(sign > 0, total[1.0], total[-1.0])
     room = limit - a
     low, high = np.ones_like(a), np.ones_like(a)  # multipliers of the two bounds
-    offset = 0.0
+    offset, best = 0.0, (np.zeros(Z.shape[1]), np.inf)
     for _ in range(_MAX_STEPS):
         w = Z.T @ a
-        residual = Z @ w - 1 + offset * sign - low + high
-        gap = low @ a + high @ room
-        if gap <= _TOLERANCE * (1 + a.sum()) and np.abs(residual).max() <= 1e-5:
-            return a
-        system = _NewtonSystem(Z, sign, a, room, low, high, residual)
+        short = 1 - Z @ w - offset * sign
+        value = limit @ np.maximum(short, 0) + w @ w / 2
+        gap = float((value - (a.sum() - w @ w / 2)) / value)
+        best = min(best, (w, gap), key=itemgetter(1))
+        inside = min(v.min() for v in (a, room, low, high)) > 0
+        if best[1] <= tol or not inside or (best[1] < _LOST**2 and gap > _LOST):
+            break
+        residual = -short - low + high
+        products = low @ a + high @ room
+        try:
+            system = _NewtonSystem(Z, sign, a, room, low, high, residual)
+        except (LinAlgWarning, ValueError):
+            break  # rounding has made the matrix singular, or no matrix
         first = system.step(-low * a, -high * room)
         t = system.length(first)
-        after = (low + t * first[2]) @ (a + t * first[0])
-        after += (high + t * first[3]) @ (room - t * first[0])
-        target = (after / gap) ** 3 * gap / (2 * a.size)
+        target = (system.products_after(first, t) / products) ** 3 * products / (2 * a.size)
         step = system.step(
             target - low * a - first[0] * first[2], target - high * room + first[0] * first[3]
         )
         t = system.length(step)
+        feasible = np.abs(residual).max() <= _FEASIBLE
+        if feasible and system.products_after(step, t) > products:
+            # The correction can send the steps round in a cycle; without it they go on.
+            target = 0.1 * products / (2 * a.size)
+            step = system.step(target - low * a, target - high * room)
+            t = system.length(step)
         a, room, offset = a + t * step[0], room - t * step[0], offset + t * step[1]
         low, high = low + t * step[2], high + t * step[3]
-    raise RuntimeError(f"the interior point stopped at a gap of {gap:.1e}")
+    return best
 
 
 class _NewtonSystem:
@@ -91,7 +135,9 @@ class _NewtonSystem:
         self.a, self.room, self.low, self.high, self.residual = point
         self.scale = 1 / (self.low / self.a + self.high / self.room)
         matrix = np.eye(Z.shape[1]) + Z.T @ (self.scale[:, None] * Z)
-        self.factor = lu_factor(matrix)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", LinAlgWarning)
+            self.factor = lu_factor(matrix)
         self.by_sign = self._inverse(sign)
 
     def _inverse(self, v: np.ndarray) -> np.ndarray:
@@ -113,6 +159,12 @@ class _NewtonSystem:
             (low_target - self.low * a) / self.a,
             (high_target + self.high * a) / self.room,
         )
+
+    def products_after(self, step: tuple, t: float) -> float:
+        """The sum of the products of slacks and multipliers after a step of length t."""
+        a, _, low, high = step
+        products = (self.low + t * low) @ (self.a + t * a)
+        return float(products + (self.high + t * high) @ (self.room - t * a))
 
     def length(self, step: tuple) -> float:
         """The longest step, at most 1, that stays inside."""
