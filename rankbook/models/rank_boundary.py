@@ -14,7 +14,8 @@ from rankbook._validation import check_scalar
 from rankbook.exceptions import ThresholdOrderWarning
 from rankbook.models._hinge_path import minimize_hinge
 from rankbook.models._kernel_machine import KernelMachine
-from rankbook.models._pair_objective import PairRisk
+from rankbook.models._pair_interior import ItemPairs, exact_coefficients, interior_point
+from rankbook.models._pair_objective import Fit, PairRisk
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
 from rankbook.solvers.kernels import KernelMatrix, require_memory
@@ -26,6 +27,8 @@ _MAX_ITER = 500
 # Shares of the trace that a factor of the kernel may leave, and of the tolerance that the machine
 # in its coordinates is solved to, until the gap with the kernel itself is small enough.
 _ATTEMPTS = ((1e-8, 0.5), (1e-10, 0.05), (1e-12, 0.005), (1e-14, 0.0005))
+# With at most so many pairs for each column of the factor, all are listed.
+_PAIRS = 5000
 # Margins this close to one are one; pairs this close to the closest are as close.
 _MARGIN = 1e-3
 
@@ -196,9 +199,9 @@ class RankBoundarySVM(KernelMachine):
             labels=np.arange(n_classes),
         )
         with progress(self.verbose, _MAX_ITER) as report:
-            beta, f = self._minimize(matrix, sums, report)
+            beta, f = self._minimize(matrix, sums, _Listing(codes, weight, reach), report)
         self._store(matrix, beta, codes)
-        self.thresholds_ = _between_neighbours(f, codes, n_classes) + self._offset
+        self.thresholds_ = _between_neighbours(f, codes, weight, n_classes) + self._offset
         self._warn_if_early(self.dual_gap_ <= self.tol, matrix)
         if (np.diff(self.thresholds_) < 0).any():
             warnings.warn(
@@ -210,30 +213,69 @@ class RankBoundarySVM(KernelMachine):
         return self
 
     def _minimize(
-        self, matrix: KernelMatrix, sums: PairSums, report: Report | None
+        self, matrix: KernelMatrix, sums: PairSums, listing: _Listing, report: Report | None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and scores; sets the objective, its gap, steps and rank."""
         self.dual_gap_, low = np.inf, None
-        best = np.zeros(matrix.n), np.zeros(matrix.n)
+        best, highest = (np.zeros(matrix.n), np.zeros(matrix.n)), 0.0
+        self.objective_ = self.C * sums.at(best[1]).value
         for factor_tol, share in _ATTEMPTS:
             factor, low = _coordinates(matrix, factor_tol, low, 1e9 * self.max_memory)
-            alpha = 1.0 / (self.C * sums.different)
-            design = Design.build(factor, alpha)
-            ridge = (alpha**0.5 / design.scale / design.unit) ** 2
-            fit = minimize_hinge(PairRisk(design, sums, ridge), share * self.tol, _MAX_ITER, report)
-            beta = np.zeros(matrix.n) if fit.slopes is None else -self.C * fit.slopes
+            pairs = listing.pairs(factor.shape[1], 1e9 * self.max_memory)
+            if pairs is None:
+                fit = self._by_sorting(factor, sums, share, report)
+                beta = np.zeros(matrix.n) if fit.slopes is None else -self.C * fit.slopes
+                total, n_iter = self.C * fit.dual_sum, fit.n_iter
+            else:
+                alpha, n_iter = interior_point(factor, pairs, self.C, report)
+                beta, total = pairs.spread(alpha), float(alpha.sum())
             f = matrix.product(beta)
             quadratic = float(beta @ f)
-            objective = 0.5 * quadratic + self.C * sums.at(f).value
-            dual = self.C * fit.dual_sum - 0.5 * quadratic
-            gap = max((objective - dual) / objective, 0.0) if objective > 0 else 0.0
+            highest = max(highest, total - 0.5 * quadratic)
+            found = [(beta, f, 0.5 * quadratic + self.C * sums.at(f).value)]
+            if pairs is not None and (exact := exact_coefficients(matrix, pairs, self.C, f)):
+                found.append(exact)
+            beta, f, objective = min(found, key=lambda candidate: candidate[2])
+            if objective <= self.objective_:
+                best, self.objective_ = (beta, f), objective
+            gap = max(self.objective_ - highest, 0.0)
+            if self.objective_ > 0:
+                gap /= self.objective_
             if gap < self.dual_gap_:
-                best = beta, f
-                self.objective_, self.dual_gap_ = objective, gap
-                self.n_iter_, self.rank_ = max(1, fit.n_iter), factor.shape[1]
+                self.dual_gap_ = gap
+                self.n_iter_, self.rank_ = max(1, n_iter), factor.shape[1]
             if gap <= self.tol:
                 break
         return best
+
+    def _by_sorting(
+        self, factor: np.ndarray, sums: PairSums, share: float, report: Report | None
+    ) -> Fit:
+        """The machine in the factor's coordinates, without a list of pairs."""
+        alpha = 1.0 / (self.C * sums.different)
+        design = Design.build(factor, alpha)
+        ridge = (alpha**0.5 / design.scale / design.unit) ** 2
+        return minimize_hinge(PairRisk(design, sums, ridge), share * self.tol, _MAX_ITER, report)
+
+
+class _Listing:
+    """The list of all pairs, made once, if it is not too long for the rank and the memory."""
+
+    def __init__(self, codes: np.ndarray, weight: np.ndarray, reach: int) -> None:
+        self.codes, self.weight, self.reach = codes, weight, reach
+        counts = np.bincount(codes)
+        below = np.cumsum(counts) - counts
+        self.count = float(
+            sum(n * (below[k] - below[max(0, k - reach)]) for k, n in enumerate(counts))
+        )
+        self._pairs: ItemPairs | None = None
+
+    def pairs(self, rank: int, max_memory: float) -> ItemPairs | None:
+        if self.count > _PAIRS * rank or ItemPairs.memory(self.count) > max_memory:
+            return None
+        if self._pairs is None:
+            self._pairs = ItemPairs.build(self.codes, self.weight, self.reach)
+        return self._pairs
 
 
 def _coordinates(
@@ -250,17 +292,26 @@ def _coordinates(
     return low.factor, low
 
 
-def _between_neighbours(f: np.ndarray, codes: np.ndarray, n_classes: int) -> np.ndarray:
-    """The middles of the closest pairs of neighbouring classes that have their margin."""
+def _between_neighbours(
+    f: np.ndarray, codes: np.ndarray, weight: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """The mean middles of the closest pairs of neighbouring classes that have their margin."""
     thresholds = np.empty(n_classes - 1)
     for k in range(n_classes - 1):
-        lower, upper = np.sort(f[codes == k]), f[codes == k + 1]
-        place = np.searchsorted(lower, upper - (1.0 - _MARGIN), side="right") - 1
-        upper, nearest = upper[place >= 0], lower[place[place >= 0]]
-        if not len(upper):
-            thresholds[k] = 0.5 * (lower.mean() + f[codes == k + 1].mean())
+        order = np.flatnonzero(codes == k)[np.argsort(f[codes == k], kind="stable")]
+        lower, above = f[order], codes == k + 1
+        upper, mass = f[above], weight[above]
+        place = np.searchsorted(lower, upper - (1.0 - _MARGIN), side="right")
+        if not place.any():
+            means = [np.average(f[codes == c], weights=weight[codes == c]) for c in (k, k + 1)]
+            thresholds[k] = 0.5 * sum(means)
             continue
-        distance = upper - nearest
-        closest = distance <= distance.min() + _MARGIN
-        thresholds[k] = 0.5 * (upper + nearest)[closest].mean()
+        closest = (upper[place > 0] - lower[place[place > 0] - 1]).min()
+        first = np.searchsorted(lower, upper - closest - _MARGIN, side="left")
+        # Sums over the lower items first, ..., place - 1 of each upper one, from running sums.
+        first = np.minimum(first, place)
+        sums = [np.append(0.0, np.cumsum(weight[order] * v)) for v in (1.0, lower - lower[0])]
+        partners, scores = (running[place] - running[first] for running in sums)
+        middles = mass @ (scores + partners * (upper - lower[0])) / (mass @ partners)
+        thresholds[k] = lower[0] + 0.5 * middles
     return thresholds
