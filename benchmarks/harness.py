@@ -18,9 +18,11 @@ for _variable in (
 
 import importlib
 import importlib.util
+import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 
 def measure(function: Callable[[], object], repeat: int = 3) -> float:
@@ -36,6 +38,27 @@ def measure(function: Callable[[], object], repeat: int = 3) -> float:
 def peak_memory() -> float:
     """Return the most memory this process has held, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+def limited(function: Callable[[], Any], seconds: float) -> tuple[Any, float]:
+    """Return the result of a call in a process of its own, and that process's CPU seconds.
+
+    A call that does not end in time is stopped, and its result is None.
+    """
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    before = _cpu_of_children()
+    process = context.Process(target=lambda: sender.send(function()))
+    process.start()
+    result = receiver.recv() if receiver.poll(seconds) else None
+    process.terminate()
+    process.join()
+    return result, _cpu_of_children() - before
+
+
+def _cpu_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def peer(name: str):
