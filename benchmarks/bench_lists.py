@@ -55,6 +55,30 @@ def _ranx_row(y: np.ndarray, scores: np.ndarray) -> tuple[str, float] | None:
     return "ranx, second call (no ERR)", measure(evaluate, repeat=2)
 
 
+def heavy_ties(scores: np.ndarray) -> dict[str, np.ndarray]:
+    """Coarser and coarser scores."""
+    rare = np.random.default_rng(1).random(scores.shape) < 0.1
+    return {
+        "scores rounded to tenths": np.round(scores, 1),
+        "to halves": np.round(2 * scores) / 2,
+        "to integers": np.round(scores),
+        "of three values": np.clip(np.round(scores), -1, 1),
+        "of two values": (scores > 0).astype(float),
+        "zero but for a tenth": np.where(rare, scores, 0),
+    }
+
+
+def err_of_one_group() -> list[tuple[str, float]]:
+    """Seconds by the highest grade of the scale: the lower the chance to stop, the more places."""
+    y = np.zeros(1_000_000, dtype=int)
+    y[:10_000] = 1
+    constant = np.zeros(y.size)
+    return [
+        (f"highest grade {g}", measure(lambda g=g: metrics.err(y, constant, max_grade=g)))
+        for g in (1, 4, 10, 20)
+    ]
+
+
 def run() -> None:
     """Print the times of both tie rules, without and with ties, and of the peers."""
     rng = np.random.default_rng(0)
@@ -71,5 +95,17 @@ def run() -> None:
             rows.append((f"rankbook, {label}, ties={ties!r}", seconds))
     title = f"NDCG@10, AP, MRR, P@10, ERR: {N_QUERIES:,} queries of {N_ITEMS} items"
     table(title, rows)
+    for label, values in heavy_ties(scores).items():
+        seconds = [
+            ("one row-wise argsort of the same", measure(lambda v=values: np.argsort(v, 1), 9)),
+            (
+                "rankbook, ties='average'",
+                measure(
+                    lambda v=values: five_measures(y.ravel(), v.ravel(), qid, "average"), repeat=9
+                ),
+            ),
+        ]
+        table(f"The same, {label}", seconds)
+    table("ERR of one group of 1,000,000 ties, 1 % relevant", err_of_one_group())
     peers = [row for row in (_pytrec_eval_row(y, scores), _ranx_row(y, scores)) if row]
     table("The same, peers", [rows[1], *peers])

@@ -1,9 +1,12 @@
 r"""Expected reciprocal rank of one large group of tied items: the work is in its distinct grades.
 
-Let a group of m items be passed with probabilities q. The first t items of a random order are all
-passed with mean probability :math:`E_t = e_t(q) / \binom{m}{t}`. If all q are equal,
-:math:`E_t = q^t`. For two groups of sizes m and m' put together, the number of items that come from
-the first is hypergeometric, so that
+A group that no cut-off divides is an integral, whose work grows with the square of the number of
+nodes. They are few as long as the probabilities of stopping add up to a few thousands; beyond that,
+or before a cut-off, few places count, and their means are computed one after the other. Let a group
+of m items be passed with probabilities q. The first t items of a random order are all passed with
+mean probability :math:`E_t = e_t(q) / \binom{m}{t}`. If all q are equal, :math:`E_t = q^t`. For two
+groups of sizes m and m' put together, the number of items that come from the first is
+hypergeometric, so that
 
 .. math:: E_t = \sum_s \frac{\binom{m}{s} \binom{m'}{t - s}}{\binom{m + m'}{t}} E_s E'_{t - s},
 
@@ -14,10 +17,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankbook.metrics._cascade_integral import integral_cascade
+
 __all__ = ["large_cascade", "last_place"]
 
 # Weights further than this many standard deviations from the mean are below 1e-20.
 _REACH = 10.0
+# Sums of probabilities of stopping up to here, of so many different ones, are integrated.
+_LARGEST_TOTAL = 1e4
+_DIFFERENT = 1 << 12
 # Entries of a matrix of weights, so that memory stays bounded.
 _CHUNK = 1 << 18
 
@@ -34,6 +42,12 @@ def last_place(mean: float, negligible: float) -> float:
 def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> float:
     """sum_t (E_{t-1} - E_t) / (above + t) over the places up to rank k of one group."""
     passes = 1 - stops
+    if above + stops.size <= k and stops.sum() <= _LARGEST_TOTAL:
+        different, counts = np.unique(stops, return_counts=True)
+        if different.size <= _DIFFERENT:
+            inverse_ranks = (1 / np.arange(above + 1.0, above + stops.size + 1)).sum()
+            counts, first = counts[:, None].astype(float), np.array([above])
+            return float(integral_cascade(different, counts, first, np.array([inverse_ranks]))[0])
     needed = int(min(passes.size, k - above, last_place(float(passes.mean()), negligible)))
     values, counts = np.unique(passes, return_counts=True)
     if values.size * needed <= passes.size or values.size == 1:

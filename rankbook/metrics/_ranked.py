@@ -26,6 +26,7 @@ from rankbook._validation import (
 
 __all__ = [
     "Block",
+    "Function",
     "RankedLists",
     "check_cut",
     "check_threshold",
@@ -37,10 +38,18 @@ __all__ = [
 # Grades up to here are stored in one byte, and functions of a grade become table lookups.
 _LARGEST_SMALL_GRADE = 255
 
+# Counts of the grades in each group of ties are kept if they are at most so many for an item.
+_COUNTS_PER_ITEM = 4
+
 # Places in a matrix: few enough that it and its temporaries stay in the processor's cache.
 _CHUNK = 1 << 16
 
+# Matrices are put together up to this number of groups of ties: many enough for a numpy call.
+_GROUPS = 1 << 14
+
 Function = Callable[[np.ndarray], np.ndarray]
+# What a block is made of.
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
 
 
 class Block:
@@ -58,11 +67,14 @@ class Block:
         self.n_rows, self.width = grades.shape
         self.padded = bool((lengths < self.width).any())
         self._group_hits: tuple[float, np.ndarray] | None = None
+        self._counts: np.ndarray | None = None
+        self._inverse_ranks: tuple[int, np.ndarray] | None = None
         # Any: None where nothing is averaged, and then nobody asks for more.
         self.starts = cast(Any, None if new is None else np.flatnonzero(new))
         if new is not None:
             self.sizes = np.diff(self.starts, append=new.size)
             self.row, self.above = np.divmod(self.starts, self.width)
+            self.first_groups = np.flatnonzero(self.above == 0)
 
     @property
     def exists(self) -> np.ndarray:
@@ -87,11 +99,54 @@ class Block:
         """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
         return self.grades > threshold
 
+    @property
+    def counts(self) -> np.ndarray | None:
+        """Items of each grade (rows) in each group (columns), padding in none.
+
+        None where they would be more work than the items: groups are small or grades many.
+        """
+        if self._counts is None and self.starts is not None and self.grades.dtype == np.uint8:
+            n_grades = int(self.grades.max()) + 1
+            if self.starts.size * n_grades <= _COUNTS_PER_ITEM * self.grades.size:
+                self._counts = self._count(n_grades)
+                if self.padded:
+                    self._counts[0, self.above == self.lengths[self.row]] = 0
+        return self._counts
+
+    def _count(self, n_grades: int) -> np.ndarray:
+        bits = 63 // n_grades
+        if int(self.sizes.max()) >> bits:
+            cells = np.repeat(np.arange(self.starts.size), self.sizes)
+            cells += np.multiply(self.grades.ravel(), self.starts.size, dtype=np.intp)
+            counts = np.bincount(cells, minlength=n_grades * self.starts.size).astype(float)
+            return counts.reshape(n_grades, -1)
+        # All counts of a group as the digits of one integer: one sum, in which an overflow of the
+        # whole does no harm to the difference of two.
+        ones = np.left_shift(1, bits * np.arange(n_grades))
+        sums = np.cumsum(ones[self.grades.ravel()])
+        digits = np.diff(sums[np.append(self.starts[1:], self.grades.size) - 1], prepend=0)
+        counts = np.empty((n_grades, self.starts.size))
+        for grade in range(n_grades):
+            counts[grade] = digits >> bits * grade & ((1 << bits) - 1)
+        return counts
+
     def group_hits(self, threshold: float) -> np.ndarray:
         """The number of relevant items in each group; kept, as several measures ask for it."""
         if self._group_hits is None or self._group_hits[0] != threshold:
-            self._group_hits = threshold, self.group_sums(self.hits(threshold))
+            if self.counts is None:
+                hits = self.group_sums(self.hits(threshold))
+            else:
+                hits = self.counts[int(threshold) + 1 :].sum(axis=0)
+            self._group_hits = threshold, hits
         return self._group_hits[1]
+
+    def inverse_ranks(self, k: int) -> np.ndarray:
+        """The sum of 1/rank over each group's places up to rank k; kept, as two measures ask."""
+        if self._inverse_ranks is None or self._inverse_ranks[0] != k:
+            harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, self.width + 1))])
+            harmonic[k:] = harmonic[k]
+            self._inverse_ranks = k, harmonic[self.above + self.sizes] - harmonic[self.above]
+        return self._inverse_ranks[1]
 
     def group_sums(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` over each group of tied items."""
@@ -119,7 +174,12 @@ class Block:
         return np.bincount(self.row[top], weights=values, minlength=self.n_rows)
 
     def top_group_sums(self, function: Function, k: int) -> np.ndarray:
-        """Sums of a function of the grades over the groups that begin in the first k places."""
+        """Sums of a function of the grades over the groups that begin in the first k places.
+
+        Sums over all groups where the grades are counted already.
+        """
+        if self.counts is not None:
+            return np.asarray(function(np.arange(float(len(self.counts))))) @ self.counts
         top = self.above < k
         columns = int((self.above + self.sizes)[top].max())
         near = self.above < columns
@@ -187,12 +247,33 @@ def rank_lists(y: Any, scores: Any, *, qid: Any = None, ties: str = "average") -
     items, lengths = _by_query(qid, scores.size)
     if items is not None:
         grades, scores = grades[items], scores[items]
-    blocks = [
-        block
-        for queries, places in _chunks(lengths)
-        for block in _ranked_blocks(queries, places, lengths[queries], grades, scores, ties)
-    ]
+    strict: list[Rows] = []
+    tied: list[Rows] = []
+    for queries, places in _chunks(lengths):
+        for part in _ranked_rows(queries, places, lengths[queries], grades, scores, ties):
+            (strict if part[3] is None else tied).append(part)
+    blocks = [Block(*part) for part in strict + _merged(tied)]
     return RankedLists(blocks, lengths.size, max_grade, ties)
+
+
+def _merged(parts: list[Rows]) -> list[Rows]:
+    """Rows of one width in a sequence put together, until they have many groups of ties."""
+    merged: list[list[Rows]] = []
+    n_groups = 0
+    for part in parts:
+        assert part[3] is not None
+        if n_groups < _GROUPS and merged and merged[-1][0][2].shape[1] == part[2].shape[1]:
+            merged[-1].append(part)
+        else:
+            merged.append([part])
+            n_groups = 0
+        n_groups += int(np.count_nonzero(part[3]))
+    return [
+        cast(Rows, tuple(map(np.concatenate, zip(*rows, strict=True))))
+        if len(rows) > 1
+        else rows[0]
+        for rows in merged
+    ]
 
 
 def _check_grades(y: Any) -> np.ndarray:
@@ -245,14 +326,14 @@ def _chunks(lengths: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | slic
             yield queries, places
 
 
-def _ranked_blocks(
+def _ranked_rows(
     queries: np.ndarray,
     places: np.ndarray | slice,
     lengths: np.ndarray,
     grades: np.ndarray,
     scores: np.ndarray,
     ties: str,
-) -> Iterator[Block]:
+) -> Iterator[Rows]:
     """Sort the rows of one matrix; split those with ties off if they are to be averaged."""
     if isinstance(places, slice):
         grades = grades[places].reshape(queries.size, -1)
@@ -271,14 +352,16 @@ def _ranked_blocks(
     if ties == "order":
         if tied.any():
             order = _in_given_order(order, new)
-        yield Block(queries, lengths, _pick(grades, order), None)
+        yield queries, lengths, _pick(grades, order), None
         return
     grades = _pick(grades, order)
     if not tied.all():
         strict = ~tied if tied.any() else slice(None)
-        yield Block(queries[strict], lengths[strict], grades[strict], None)
-    if tied.any():
-        yield Block(queries[tied], lengths[tied], grades[tied], new[tied])
+        yield queries[strict], lengths[strict], grades[strict], None
+    if tied.all():
+        yield queries, lengths, grades, new
+    elif tied.any():
+        yield queries[tied], lengths[tied], grades[tied], new[tied]
 
 
 def _in_given_order(order: np.ndarray, new: np.ndarray) -> np.ndarray:

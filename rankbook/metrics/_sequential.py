@@ -10,13 +10,9 @@ from typing import Any
 import numpy as np
 
 from rankbook._validation import check_flag, check_scalar
+from rankbook.metrics._cascade import mean_cascade
 from rankbook.metrics._ranked import Block, check_cut, check_threshold, lists_of, summary
-from rankbook.metrics._tie_averages import (
-    mean_average_precision,
-    mean_cascade,
-    mean_first_relevant,
-    mean_push,
-)
+from rankbook.metrics._tie_averages import mean_average_precision, mean_first_relevant, mean_push
 
 __all__ = ["average_precision", "err", "p_norm_push", "reciprocal_rank"]
 
@@ -162,7 +158,7 @@ def err(
 
     def cascade(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_cascade(block, block.apply(stop), k)
+            return mean_cascade(block, stop, k)
         stops = block.apply(stop, k)
         still = np.cumprod(1 - stops, axis=1)
         stops[:, 1:] *= still[:, :-1]

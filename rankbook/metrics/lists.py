@@ -218,6 +218,17 @@ def dcg(
     return summary(_dcg_values(lists, k, lambda block: function, log_base), per_query)
 
 
+def _grade_counts(block: Block, n_grades: int) -> np.ndarray:
+    """How many items of each small grade (columns) each query has."""
+    if block.counts is not None:
+        return np.add.reduceat(block.counts, block.first_groups, axis=1).T.astype(np.intp)
+    cells = block.grades + np.arange(block.n_rows)[:, None] * n_grades
+    counts = np.bincount(cells.ravel(), minlength=block.n_rows * n_grades)
+    counts = counts.reshape(block.n_rows, n_grades)
+    counts[:, 0] -= block.width - block.lengths
+    return counts
+
+
 def _ideal_dcg(block: Block, k: int | None, gain: Callable) -> np.ndarray:
     """DCG of the best order; small integer grades are counted, others sorted."""
     discounts = _log_discounts(k, block.width, 2.0)
@@ -225,10 +236,7 @@ def _ideal_dcg(block: Block, k: int | None, gain: Callable) -> np.ndarray:
     if block.grades.dtype != np.uint8 or n_grades > 32:
         gains = -np.sort(-block.apply(gain), axis=1)
         return gains[:, : discounts.size] @ discounts
-    cells = block.grades + np.arange(block.n_rows)[:, None] * n_grades
-    counts = np.bincount(cells.ravel(), minlength=block.n_rows * n_grades)
-    counts = counts.reshape(block.n_rows, n_grades)
-    counts[:, 0] -= block.width - block.lengths
+    counts = _grade_counts(block, n_grades)
     gains = gain(np.arange(float(n_grades)))
     best = np.argsort(-gains)
     last = np.minimum(np.cumsum(counts[:, best], axis=1), discounts.size)

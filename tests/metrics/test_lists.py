@@ -1,7 +1,9 @@
 """List measures: closed forms, brute force over tie orders, scikit-learn, simulation, bad input."""
 
 import time
+from fractions import Fraction
 from itertools import permutations
+from math import comb
 
 import numpy as np
 import pytest
@@ -283,6 +285,52 @@ def test_a_large_tie_group_with_two_relevant_items(k):
     expected = ((means[:-1] - means[1:]) / t[1:])[:k].sum()
     y = np.r_[np.zeros(n - 2), 2, 4]
     assert_allclose(m.err(y, np.zeros(n), k=k, max_grade=4), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("top", [1, 4, 12])
+@pytest.mark.parametrize("size", [2, 9, 17, 60, 100])
+def test_tied_cascade_in_exact_arithmetic(top, size):
+    """Groups of every kind of work, in several rows and below others, against rationals."""
+    rng = np.random.default_rng(size + top)
+    y = rng.choice([0, 0, 0, 1, top], size=(4, size + 30))
+    scores = np.r_[np.arange(size + 30, size, -1), np.zeros(size)] * np.ones((4, 1))
+    scores[1, :9] = scores[1, 0]
+    scores[2, :] = 1
+    scores[3, 25:27] = scores[3, 24]
+    qid = np.repeat(np.arange(4), size + 30)
+    for k in (None, 20, 40):
+        got = m.err(y.ravel(), scores.ravel(), qid=qid, k=k, max_grade=top, per_query=True)
+        expected = [float(_exact_cascade(*row, k, top)) for row in zip(y, scores, strict=True)]
+        assert_allclose(got, expected, rtol=2e-14)
+
+
+def _exact_cascade(y, scores, k, top):
+    reached, above, value = Fraction(1), 0, Fraction(0)
+    for score in np.unique(scores)[::-1]:
+        products = [Fraction(1)]
+        for grade in y[scores == score].tolist():
+            passes = 1 - Fraction(2**grade - 1, 2**top)
+            longer = zip([*products, 0], [0, *products], strict=True)
+            products = [same + passes * less for same, less in longer]
+        size = len(products) - 1
+        means = [product / comb(size, t) for t, product in enumerate(products)]
+        for t in range(1, size + 1):
+            if k is None or above + t <= k:
+                value += reached * (means[t - 1] - means[t]) / (above + t)
+        reached, above = reached * means[-1], above + size
+    return value
+
+
+@pytest.mark.parametrize("top", [1, 10, 30])
+def test_a_million_ties_of_which_few_are_relevant(top):
+    n, relevant = 10**6, 10**4
+    y = np.zeros(n, dtype=int)
+    y[:relevant] = 1
+    value = m.err(y, np.zeros(n), max_grade=top)
+    # Drawn with replacement, 1/rank of a geometric stop; a reader who never stops finds nothing.
+    stop = relevant / n * 2.0**-top
+    t = np.arange(n)
+    assert_allclose(value, (stop * np.exp(t * np.log1p(-stop)) / (t + 1)).sum(), rtol=1e-4)
 
 
 def test_a_million_ties():
