@@ -44,7 +44,8 @@ def expected_rank_error_bound(boundary_errors: ArrayLike) -> float | np.ndarray:
             f"boundary_errors must have an entry for each boundary, got shape {errors.shape}"
         )
     require_finite(errors, "boundary_errors")
-    value = np.sqrt(errors.shape[-1]) * np.linalg.norm(errors, axis=-1)
+    largest = np.abs(errors).max(initial=0.0) or 1.0  # so that no square overflows
+    value = largest * (np.sqrt(errors.shape[-1]) * np.linalg.norm(errors / largest, axis=-1))
     return float(value) if value.ndim == 0 else value
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from rankbook._progress import check_verbose
 from rankbook._validation import check_flag, check_scalar
 from rankbook.datasets._letor_text import LetorLines, MalformedLine, parse_lines
 from rankbook.exceptions import DatasetUnavailable
@@ -22,6 +23,8 @@ __all__ = ["LetorData", "load_letor"]
 
 # Small enough that a block's words stay in the cache, large enough to forget Python's overhead.
 _BLOCK = 1 << 19
+_MOST_FEATURES = 2**31 - 1
+_TYPES = (np.float64, np.float32, float, "float64", "float32", np.dtype("f8"), np.dtype("f4"))
 
 
 @dataclass(frozen=True)
@@ -106,18 +109,30 @@ def load_letor(
     """
     check_flag(sparse, "sparse")
     check_flag(zero_based, "zero_based")
+    check_verbose(verbose)
     if n_features is not None:
-        check_scalar(n_features, "n_features", low=1, integer=True)
-    if np.dtype(dtype) not in (np.float64, np.float32):
+        check_scalar(n_features, "n_features", low=1, high=_MOST_FEATURES, integer=True)
+    if not isinstance(dtype, (type, str, np.dtype)) or dtype not in _TYPES:
         raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
-    paths = [path] if isinstance(path, (str, os.PathLike)) else list(path)
-    if not paths:
-        raise ValueError("path must name at least one file, got none")
+    paths = _check_paths(path)
     rows = _Rows(zero_based, n_features, np.dtype(dtype))
-    for file in map(Path, paths):
+    for file in paths:
         for first, block in _blocks(file, verbose):
             rows.add(file, first, block)
     return rows.data(sparse, paths)
+
+
+def _check_paths(path: Any) -> list[Path]:
+    single = isinstance(path, (str, os.PathLike))
+    if not single and not isinstance(path, (list, tuple)):
+        raise TypeError(f"path must be a path or a list of paths, got {path!r}")
+    paths = [path] if single else list(path)
+    if not paths:
+        raise ValueError("path must name at least one file, got none")
+    for entry in paths:
+        if not isinstance(entry, (str, os.PathLike)):
+            raise TypeError(f"path must hold paths, got {entry!r}")
+    return [Path(entry) for entry in paths]
 
 
 def _blocks(file: Path, verbose: int) -> Iterator[tuple[int, bytes]]:
@@ -193,7 +208,7 @@ class _Rows:
 
     def _check_columns(self, part: LetorLines) -> None:
         low = part.index < self.origin
-        high = part.index >= self.origin + (self.n_features or np.iinfo(np.int32).max)
+        high = part.index >= self.origin + (self.n_features or _MOST_FEATURES)
         if (low | high).any():
             i = int(np.flatnonzero(low | high)[0])
             line = int(np.repeat(part.line, part.n_entries)[i])
@@ -222,7 +237,9 @@ class _Rows:
 
     def data(self, sparse: bool, paths: list) -> LetorData:
         if not self.parts:
-            raise ValueError(f"path must name files with rows, got none in {paths}")
+            raise ValueError(
+                f"path must name files with rows, got none in {[str(path) for path in paths]}"
+            )
         grade = np.concatenate([part.grade for part in self.parts])
         whole = np.abs(grade).max() < 2**53 and (grade == np.floor(grade)).all()
         p = self.n_features or int(max(part.index.max(initial=0) for part in self.parts) + 1)

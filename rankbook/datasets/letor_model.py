@@ -14,6 +14,7 @@ __all__ = ["make_letor"]
 
 # Shares of the grades in MSLR-WEB, to two digits: most pages are irrelevant, hardly any perfect.
 _GRADES = (0.52, 0.32, 0.13, 0.02, 0.01)
+_MOST_ENTRIES = 2e9
 
 
 def make_letor(
@@ -72,6 +73,11 @@ def make_letor(
     check_scalar(n_queries, "n_queries", low=1, integer=True)
     check_scalar(n_items, "n_items", low=2)
     check_scalar(n_features, "n_features", low=1, integer=True)
+    if n_queries * n_items * n_features > _MOST_ENTRIES:
+        raise ValueError(
+            "n_queries * n_items * n_features must be at most 2e9, so that X fits in memory, got "
+            f"{n_queries} * {n_items} * {n_features}"
+        )
     check_scalar(noise, "noise", low=0.0, high=1.0)
     shares = check_probabilities(grades, name="grades")
     generator = check_rng(rng)
