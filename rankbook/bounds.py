@@ -10,7 +10,8 @@ The **balanced** version of a loss weighs items of class y by 1 / (2 P(y)), so t
 count one half. A bound can exceed one; it then says nothing.
 
 `multipartite_regret_bound` does the same for K ordered labels and the consistent surrogates of
-Uematsu and Lee (2013).
+Uematsu and Lee (2013); `expected_rank_error_bound` and `err_regret_bound` for the regressions of
+Ruan, Lin and Tsai (2014).
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankbook import losses
+from rankbook._err_bounds import err_regret_bound, expected_rank_error_bound
 from rankbook._regret_transfer import check_values, multipartite_regret_bound
 from rankbook._validation import check_choice, check_flag, check_scalar
 
 __all__ = [
     "class_weight_error_bound",
+    "err_regret_bound",
+    "expected_rank_error_bound",
     "margin_loss_rank_risk_bound",
     "multipartite_regret_bound",
     "rank_regret_bound",

@@ -16,10 +16,12 @@ import pickle
 import pkgutil
 import re
 import signal
+import tempfile
 import warnings
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 import matplotlib
 import matplotlib.figure
@@ -106,7 +108,13 @@ VALUES = {
     "x": SCORES,
     "n_bins": 2,
     "k": 3,
+    "predicted": np.array([0.0, 1.5, 2.0, 1.0, 0.0, 2.0, 1.0, 0.5]),
+    "boundary_errors": [0.1, -0.2],
+    "n_queries": 4,
+    "n_items": 3,
 }
+LETOR = Path(tempfile.mkdtemp()) / "letor.txt"
+LETOR.write_text("1 qid:1 1:2\n0 qid:1 2:0.5\n")
 DEFAULT = object()  # stands for the default of a parameter
 OVERRIDES = {
     "rankbook.graphs.edge_loss": {"scores": [0.1, 0.7, 0.9]},
@@ -128,6 +136,7 @@ OVERRIDES = {
     "rankbook.studies.load": {"name": "feedback_arc"},
     "rankbook.studies.run": {"name": None},  # refused: a study takes minutes
     "rankbook.surrogates.find_counterexample": {"nodes": 3, "max_total": 4},
+    "rankbook.datasets.load_letor": {"path": LETOR},
     "rankbook.datasets.load_uci": {"name": "vote", "progress": False},
 }
 # These have no arguments to spoil one by one.

@@ -4,6 +4,8 @@ A loader looks in ``path=``, then in the folder that ``$RANKBOOK_DATA`` names, t
 cache, and then downloads. What it reads is checked against a known checksum wherever it came from.
 """
 
+from rankbook.datasets.letor import LetorData, load_letor
+from rankbook.datasets.letor_model import make_letor
 from rankbook.datasets.noisy_threshold import (
     NoisyThresholdModel,
     make_linear_model,
@@ -14,9 +16,12 @@ from rankbook.datasets.uci import UCI_NAMES, UCIData, load_uci
 
 __all__ = [
     "UCI_NAMES",
+    "LetorData",
     "NoisyThresholdModel",
     "UCIData",
+    "load_letor",
     "load_uci",
+    "make_letor",
     "make_linear_model",
     "make_rule_model",
     "noise_for_bayes_risk",

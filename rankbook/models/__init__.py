@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rankbook.models._cumulative_tests import anova
     from rankbook.models._formula import design_matrix, fit_formula
+    from rankbook.models.cocr import COCR
     from rankbook.models.cumulative_link import CumulativeLink
     from rankbook.models.orboost import ORBoost
     from rankbook.models.pairwise import PairwiseRanker
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rankbook.models.value_regularized import ValueRegularizedRanker
 
 __all__ = [
+    "COCR",
     "SVOR",
     "CumulativeLink",
     "ORBoost",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "COCR": "cocr",
     "SVOR": "svor",
     "CumulativeLink": "cumulative_link",
     "ORBoost": "orboost",
