@@ -146,7 +146,9 @@ class _Coordinates:
 def _boundaries(phi: np.ndarray, y: np.ndarray, weight: float) -> Machine:
     upper, lower = np.nonzero(y[:, None] > y)
     w, _ = minimize_hinges(phi[upper] - phi[lower], np.ones(len(upper)), weight, phi.shape[1])
-    thresholds = np.maximum.accumulate(_between_neighbours(phi @ w, y, y.max() + 1))
+    thresholds = np.maximum.accumulate(
+        _between_neighbours(phi @ w, y, np.ones(len(y)), y.max() + 1)
+    )
     return lambda new: (np.searchsorted(thresholds, new @ w), new @ w)
 
 
