@@ -373,11 +373,16 @@ def test_bad_input(call, error, message):
 
 def test_the_root_is_found_where_newton_alone_runs_away():
     # Far thresholds make the slope vanish between them, where a Newton step is enormous.
-    thresholds = [-300.0, 0.0, 300.0]
-    for p in ([0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.1, 0.4], [0.001, 0.499, 0.499, 0.001]):
+    far = [-300.0, 0.0, 300.0]
+    for p, thresholds in (
+        ([0.1, 0.2, 0.3, 0.4], far),
+        ([0.4, 0.1, 0.1, 0.4], far),
+        ([0.001, 0.499, 0.499, 0.001], far),
+        ([0.7, 0.2, 0.05, 0.05], [-40.0, 0.0, 60.0]),
+    ):
         t = o.proportional_odds_score([p], thresholds)[0]
 
-        def slope(t, p=p):
+        def slope(t, p=p, thresholds=thresholds):
             p = np.array(p)
             return ((p[:-1] + p[1:]) * expit(t - np.array(thresholds))).sum() - p[1:].sum()
 
@@ -390,6 +395,9 @@ def test_the_interval_of_a_flat_risk_is_the_whole_of_it():
     assert (lower[0], upper[0]) == (1.0, 9.0)
     lower, upper = o.svor_interval([[0.7, 0.1, 0.2]], [0.0, 10.0], "implicit")
     assert (lower[0], upper[0]) == (-1.0, -1.0)
+    assert 0.6 != 1 - 0.2 - 0.2
+    lower, upper = o.svor_interval([[0.6, 0.2, 0.2]], [0.0, 10.0], "implicit")
+    assert (lower[0], upper[0]) == (-1.0, 1.0)
 
 
 def test_the_classes_at_fault_are_numbered_as_in_the_book():
