@@ -1,6 +1,7 @@
 """A browser with no network but this machine, shared by all tests of the built pages."""
 
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -29,6 +30,26 @@ def lacking(what):
     if os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail(what)
     pytest.skip(what)
+
+
+def work_unit(nodeid):
+    """What one process does in a row: the tests of a page, loaded once; else those of a module."""
+    page = re.search(r"test_pages\.py::\w+\[(.*?\.html)", nodeid)
+    return page[1] if page else nodeid.split("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Share out pages among the processes, not modules: one module holds most of the work."""
+    if config.getvalue("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling
+
+    class PageScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return work_unit(nodeid)
+
+    return PageScheduling(config, log)
 
 
 @pytest.fixture(scope="session")

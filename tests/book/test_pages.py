@@ -191,14 +191,32 @@ def test_figures_follow_the_dark_theme_and_print_is_light(browser, html):
     tab.close()
 
 
-def test_accessible(page):
-    """No serious fault in the light scheme; in the dark one, which differs in colours alone,
-    enough contrast. It comes last, since it empties the formulas: thousands of elements that have
-    the colour of the text around them.
+# A token of code or a formula has the look that its classes and those around it give it (and in a
+# table the parity of its row). Contrast takes milliseconds an element, and there are thousands of
+# them: one of each look stays, the others go. Links keep all of their text, which names them.
+# A formula becomes a word, since axe passes over text of one letter.
+ONE_OF_EACH_LOOK = """() => {
+    document.querySelectorAll("mjx-container").forEach(e => e.replaceChildren("xyz"));
+    const leaves = "mjx-container, pre span, code span, .sig span", seen = new Set();
+    for (const leaf of document.querySelectorAll(leaves)) {
+        if (leaf.children.length || leaf.closest("a")) continue;
+        let look = leaf.getAttribute("style") || "";
+        for (let e = leaf; e; e = e.parentElement)
+            look += ` ${e.tagName}.${e.className}${e.tagName === "TR" ? e.rowIndex % 2 : ""}`;
+        if (seen.has(look)) leaf.remove();
+        seen.add(look);
+    }
+    return seen.size;
+}"""
+
+
+def grave_faults(page):
+    """What axe calls serious in the light scheme; in the dark one, which differs in colours alone,
+    too little contrast.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    page.evaluate("document.querySelectorAll('mjx-container').forEach(e => e.replaceChildren('x'))")
+    page.evaluate(ONE_OF_EACH_LOOK)
     # A colour that is still fading is measured halfway.
     page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
     grave = []
@@ -212,7 +230,31 @@ def test_accessible(page):
             if rule["impact"] in ("serious", "critical")
             for node in rule["nodes"][:2]
         ]
+    return grave
+
+
+def test_accessible(page):
+    """It comes last, since it takes the formulas and most of the code from the page."""
+    grave = grave_faults(page)
     assert not grave, grave
+
+
+@pytest.mark.parametrize(
+    "pale",
+    [
+        "article pre .k, article pre .kn { color: #bbb !important; }",
+        "html[data-theme=dark] article mjx-container { color: #333 !important; }",
+        "article .output pre { color: #999 !important; }",
+    ],
+)
+def test_pale_code_and_formulas_are_noticed(browser, html, pale):
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto((html / "book" / "bipartite" / "auc.html").as_uri())
+    tab.wait_for_function("window.MathJax?.startup?.promise !== undefined")
+    tab.evaluate("() => MathJax.startup.promise.then(() => null)")
+    tab.add_style_tag(content=pale)
+    assert {fault[1] for fault in grave_faults(tab)} == {"color-contrast"}
+    tab.close()
 
 
 def test_search_finds_a_term(browser, html):
