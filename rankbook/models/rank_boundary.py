@@ -121,8 +121,8 @@ class RankBoundarySVM(KernelMachine):
 
     The paper's (73) minimises the *signed* difference of the lower and the upper item, and so finds
     the pair that is farthest apart; here it is the closest. If several pairs are equally close, as
-    pairs on the margin are, the weighted mean of their middles is taken. If no pair of neighbouring classes
-    has its full margin, the threshold is midway between the two classes' mean scores.
+    pairs on the margin are, the weighted mean of their middles is taken. If no pair of neighbouring
+    classes has its full margin, the threshold is midway between the two classes' mean scores.
 
     References
     ----------
