@@ -35,7 +35,7 @@ __all__ = ["ItemPairs", "exact_coefficients", "interior_point"]
 # The relative gap to reach, if rounding allows it: the last steps are as cheap as the first.
 _GAP = 1e-11
 _MAX_STEPS = 150
-# Steps without a gap that is smaller by this factor, and so many of them end the iteration.
+# So many steps in a row that do not narrow the gap by this factor end the iteration.
 _STALLED, _PATIENCE = 0.9, 4
 _TO_BOUNDARY = 0.995
 # Corrections towards the centre (Gondzio's) of a step shorter than this, for a longer one.
@@ -203,26 +203,41 @@ def _newton_step(L: np.ndarray, pairs: ItemPairs, bound: np.ndarray, at: _State)
         centre - at.alpha * at.s - aim.alpha * aim.s,
         centre - room * at.xi + aim.alpha * aim.xi,
     ]
+    final, length = _centred(at, bound, centre, step, rights)
+    moved = at.moved(final, _TO_BOUNDARY * length)
+    positive = min(moved.s.min(), moved.xi.min(), moved.alpha.min(), (bound - moved.alpha).min())
+    return moved if np.isfinite(moved.w).all() and positive > 0 else None
+
+
+def _centred(
+    at: _State,
+    bound: np.ndarray,
+    centre: float,
+    step: Callable[[np.ndarray, np.ndarray], _State],
+    rights: list[np.ndarray],
+) -> tuple[_State, float]:
+    """The step and its length, corrected while that makes it longer.
+
+    Products that would come out far from the centre at a longer step are moved towards it.
+    """
+    room = bound - at.alpha
     final = step(*rights)
     length = _longest(at, final, room)
     for _ in range(_CORRECTORS):
         if length > _LONG:
             break
-        # Products that would come out far from the centre at a longer step are moved towards it.
         trial = at.moved(final, min(1.0, _STRETCH * length + _EXTRA))
-        products_there = trial.alpha * trial.s, (bound - trial.alpha) * trial.xi
+        products = trial.alpha * trial.s, (bound - trial.alpha) * trial.xi
         tries = [
             right + np.maximum(np.clip(there, 0.1 * centre, 10.0 * centre) - there, -10.0 * centre)
-            for right, there in zip(rights, products_there, strict=True)
+            for right, there in zip(rights, products, strict=True)
         ]
         corrected = step(*tries)
         longer = _longest(at, corrected, room)
         if longer < length + 0.1 * _EXTRA:
             break
         final, length, rights = corrected, longer, tries
-    moved = at.moved(final, _TO_BOUNDARY * length)
-    positive = min(moved.s.min(), moved.xi.min(), moved.alpha.min(), (bound - moved.alpha).min())
-    return moved if np.isfinite(moved.w).all() and positive > 0 else None
+    return final, length
 
 
 def _longest(at: _State, step: _State, room: np.ndarray) -> float:

@@ -63,7 +63,7 @@ class RankBoundarySVM(KernelMachine):
     tol : float, default=1e-6
         Relative duality gap to stop at.
     max_memory : float, default=2.0
-        Gigabytes that a factor of the kernel may take.
+        Gigabytes that a factor of the kernel, or the list of pairs, may take.
     labels : array-like, default=None
         All classes, lowest first; needed where the labels are neither numbers nor an ordered
         Categorical.
@@ -113,13 +113,16 @@ class RankBoundarySVM(KernelMachine):
     The dual maximises the sum of the pairs' variables :math:`0 \le a \le C` less half the squared
     norm of w. It has no equality constraint: there is no threshold in the pairs' hinges. (The
     constraint :math:`\alpha^\top z = 0` of the paper's (68) and (75) belongs to machines with one.)
-    The pairs are never formed, nor any matrix of pairs: items get coordinates, the rows of a factor
-    of the kernel, in which the machine is linear, and sums over pairs are computed by sorting.
+    No matrix of pairs is formed. Items get coordinates, the rows of a factor of the kernel, in
+    which the machine is linear. Where the pairs are not too many for the rank and the memory, they
+    are listed, an interior point solves the machine with systems of the factor's rank, and one more
+    linear system makes the scores exact, so that a weight is the same as so many copies. Where they
+    are too many, sums over pairs are computed by sorting, to a gap of `tol`.
 
     The paper's (73) minimises the *signed* difference of the lower and the upper item, and so finds
     the pair that is farthest apart; here it is the closest. If several pairs are equally close, as
-    pairs on the margin are, the mean of their middles is taken. If no pair of neighbouring classes
-    has its full margin, the threshold is midway between the two classes' mean scores.
+    pairs on the margin are, the weighted mean of their middles is taken. If no pair of neighbouring
+    classes has its full margin, the threshold is midway between the two classes' mean scores.
 
     References
     ----------
