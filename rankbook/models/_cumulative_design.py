@@ -167,10 +167,11 @@ class Design:
                     ),
                 )
 
-    def thinned(self) -> Design:
+    def thinned(self, n_items: int | None = None) -> Design:
         """Some items a parameter, evenly from each class and at least one of it."""
         n = self.n_items
-        n_items = max(2000, _START_ITEMS * (self.n_parameters + 1), n // _START_SHARE)
+        if n_items is None:
+            n_items = max(2000, _START_ITEMS * (self.n_parameters + 1), n // _START_SHARE)
         step = max(1, n // n_items)
         kept = [np.arange(a, b, step) for a, b in zip(self.edges, self.edges[1:], strict=False)]
         edges = np.concatenate([[0], np.cumsum([len(k) for k in kept])])

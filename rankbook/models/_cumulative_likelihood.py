@@ -23,6 +23,11 @@ from rankbook.solvers.newton import NewtonResult, minimize
 
 __all__ = ["Likelihood", "fit", "log_probabilities"]
 
+# Gain of a likelihood, an item, from which a Newton step leaves about its square.
+_CLOSE = 0.01
+# Gain of the likelihood from which two Newton steps are enough to its last digits.
+_GAIN = 30.0
+
 
 class Likelihood:
     """Minus the weighted log-likelihood plus the ridge term, in standardised parameters.
@@ -57,7 +62,11 @@ class Likelihood:
 
     def log_likelihood(self, params: np.ndarray) -> float:
         """Log-likelihood, without the ridge term."""
-        return 0.5 * float(self.penalty @ (params * params)) - self.value(params)
+        return self.without_penalty(params, self.value(params))
+
+    def without_penalty(self, params: np.ndarray, value: float) -> float:
+        """Log-likelihood where the objective has this value."""
+        return 0.5 * float(self.penalty @ (params * params)) - value
 
     def value_gradient_hessian(self, params: np.ndarray) -> tuple[float, Any, Any]:
         """Objective, gradient and dense Hessian."""
@@ -243,23 +252,29 @@ def fit(
 ) -> NewtonResult:
     """Newton from the best cheap start.
 
-    With many items, a first fit on a thinned sample costs a fraction of one pass and leaves only
-    the last, quadratically convergent steps for the full sample.
+    With many items, a first fit on a thinned sample and a step on a larger one cost a fraction
+    of one pass and leave only the last, quadratically convergent steps for the full sample.
     """
     design = likelihood.design
     start = likelihood.start()
     thin = design.thinned()
     if design.n_items > 4 * thin.n_items and design.n_parameters > likelihood.sizes[2]:
-        early = _early(Likelihood(thin, likelihood.link), likelihood)
+        early = _early(thin, likelihood, start, 20)
+        # About half the parameters, over the share of the items, is what the likelihood then gains.
+        n_items = int(design.n_items * design.n_parameters / (2 * _GAIN))
+        if early is not None and 2 * thin.n_items < n_items < design.n_items / 2:
+            better = _early(design.thinned(n_items), likelihood, early, 0)
+            early = early if better is None else better
         start = start if early is None else early
     return minimize(likelihood, start, tol=tol * design.total, max_iter=max_iter, callback=callback)
 
 
-def _early(thin: Likelihood, full: Likelihood) -> np.ndarray | None:
-    """Estimate on the thinned sample, to a fraction of its own standard errors."""
-    thin.penalty = full.penalty * thin.design.total / full.design.total
-    result = minimize(thin, thin.start(), tol=0.5, max_iter=20)
-    if not result.converged:
+def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -> np.ndarray | None:
+    """Estimate on a thinned sample, whose last step needs no check at its end."""
+    thin = Likelihood(design, full.link)
+    thin.penalty = full.penalty * design.total / full.design.total
+    result = minimize(thin, start, tol=_CLOSE * design.total, max_iter=max_iter)
+    if max_iter and not result.converged:
         return None
     last = result.x - np.linalg.lstsq(result.hessian, result.gradient, rcond=None)[0]
     for params in (last, result.x):

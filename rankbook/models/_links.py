@@ -322,12 +322,15 @@ class Logit(Link):
         zero = np.zeros(n)
         value, ul = 0.0, zero
         above, below, var_u, var_l = zero, zero, zero, zero
-        if upper is not None:
-            part, above, var_u = _softplus_terms(-upper, weights)
-            value += part
-        if lower is not None:
-            part, below, var_l = _softplus_terms(lower, weights)
-            value += part
+        if gap is not None and np.abs(upper).max(initial=0.0) <= _SAFE / 2:
+            value, above, below, var_u, var_l = _interval_terms(upper, np.exp(-gap), weights)
+        else:
+            if upper is not None:
+                part, above, var_u = _softplus_terms(-upper, weights)
+                value += part
+            if lower is not None:
+                part, below, var_l = _softplus_terms(lower, weights)
+                value += part
         u, l, uu, ll = above, -below, var_u, var_l  # noqa: E741
         if gap is not None:
             share = -np.expm1(-gap)
@@ -370,6 +373,27 @@ def _softplus_terms(z: np.ndarray, weights: np.ndarray | None):
     if weights is None:
         return value, first, second
     return value, weights * first, weights * second
+
+
+def _interval_terms(upper: np.ndarray, shrink: Any, weights: np.ndarray | None):
+    """The two calls of `_softplus_terms` for both ends of an interval, by one exponential.
+
+    With :math:`g = e^{-u}` and `shrink` :math:`q = e^{l - u}`, :math:`e^l = q / g`.
+    """
+    growth = np.exp(-upper)
+    base, other = growth + 1.0, growth + shrink
+    if weights is None:
+        value = _log_sum(base * other) + float(upper.sum())
+    else:
+        value = float(weights @ (np.log(base * other) + upper))
+    np.divide(1.0, base, out=base)
+    np.divide(1.0, other, out=other)
+    above, below = growth * base, shrink * other
+    np.multiply(base, above, out=base)
+    np.multiply(growth, other, out=other)
+    np.multiply(other, below, out=other)
+    parts = (above, below, base, other)
+    return value, *(parts if weights is None else (weights * part for part in parts))
 
 
 def _log_total(factors: Any, weights: np.ndarray | None, n: int) -> float:

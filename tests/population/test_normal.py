@@ -225,3 +225,31 @@ def test_the_best_score_without_outer_costs_keeps_its_order_where_classes_are_ra
         return np.sign(ratio) * np.log1p(np.abs(ratio))
 
     assert mixture.bayes_risk(c) == pytest.approx(mixture.risk(score, c), abs=1e-8)
+
+
+@pytest.mark.parametrize("ties", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("ends", [(-np.inf, 0.123456), (0.7654, np.inf), (-0.4321, 0.5678)])
+def test_flat_pieces_that_begin_between_grid_points(ends, ties):
+    """A score that is cut off on one side or both, against integrals over its increasing piece."""
+    low, high = ends
+    mixture = NormalMixture([0, 1])
+
+    def beaten(x):
+        return stats.norm.pdf(x) * stats.norm.cdf(x - 1)
+
+    if np.isinf(low):  # everything up to `high` is tied
+        tied = stats.norm.cdf(high) * stats.norm.cdf(high - 1)
+        wrong = quad(beaten, high, 12)[0]
+        risk = mixture.risk(lambda x: np.maximum(x[:, 0], high), ties=ties)
+    elif np.isinf(high):
+        tied = stats.norm.sf(low) * stats.norm.sf(low - 1)
+        wrong = quad(beaten, -12, low)[0] + stats.norm.sf(low) * stats.norm.cdf(low - 1)
+        risk = mixture.risk(lambda x: np.minimum(x[:, 0], low), ties=ties)
+    else:
+        inside = stats.norm(0).cdf(ends), stats.norm(1).cdf(ends)
+        tied = np.prod([np.diff(part)[0] for part in inside])
+        wrong = quad(beaten, -12, low)[0] + quad(beaten, high, 12)[0]
+        wrong += np.diff(inside[0])[0] * inside[1][0]
+        flat = lambda x: x - np.clip(x, low, high)  # noqa: E731
+        risk = mixture.risk(lambda x: flat(x[:, 0]), ties=ties)
+    assert risk == pytest.approx(wrong + ties * tied, abs=3e-8)
