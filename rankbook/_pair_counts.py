@@ -72,7 +72,7 @@ class Cells:
             return np.cumsum(values)
         place = np.arange(values.size) - np.searchsorted(self.query, self.query)
         total, shift = values.copy(), 1
-        longest = int(place.max())
+        longest = int(place.max(initial=0))
         while shift <= longest:
             reached = np.flatnonzero(place >= shift)
             total[reached] += total[reached - shift]

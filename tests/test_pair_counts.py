@@ -32,6 +32,7 @@ def test_light_queries_and_classes_keep_their_digits():
     assert_array_equal(pair_weight(codes, weights, query), [1e40, 1.0, 1e-18])
     assert pair_weight(np.array([0, 1]), np.array([1e-18, 1.0]))[0] == 1e-18
     assert pair_weight(np.array([3, 3]))[0] == 0.0
+    assert_array_equal(pair_weight(np.array([0, 1]), np.zeros(2), np.array([0, 1])), [0.0, 0.0])
 
 
 @pytest.mark.parametrize("n_classes", [4, 10**9])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -334,5 +335,6 @@ class InferenceMixin:
         theta = self.params_[p:] - design.location.mean @ coef
         return proportionality(design, LINKS[self.link], b, theta, self._column_names())
 
+    @abstractmethod
     def _design(self, X: Any, y: Any, sample_weight: Any, offset: Any, *, reset: bool) -> Any:
-        raise NotImplementedError
+        """Checked and sorted data, as `CumulativeLink` makes them."""

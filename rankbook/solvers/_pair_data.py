@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankbook._pair_counts import pair_weight
+
 __all__ = ["PairData", "Side", "rank_one_terms"]
 
 # Rows that agree to a few roundings are one row: costs such as c_1i c_jK / c_1K are of rank one.
@@ -163,12 +165,8 @@ class PairData:
     @property
     def different(self) -> float:
         """Sum of the products of weights over the pairs of one query with different labels."""
-        mass = self._table(self.weight)
-        # Sums over earlier classes, not a difference of squares: a query of one class gives zero.
-        earlier = np.cumsum(mass, axis=1) - mass
-        earlier[:, 0] = 0.0
         with np.errstate(over="ignore"):
-            return float((mass * earlier).sum())
+            return float(pair_weight(self.codes, self.weight, self.query).sum())
 
     @property
     def pair_counts(self) -> np.ndarray:
