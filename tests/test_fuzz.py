@@ -21,6 +21,7 @@ import warnings
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
@@ -141,9 +142,6 @@ OVERRIDES = {
 }
 # These have no arguments to spoil one by one.
 LEFT_OUT = {
-    "rankbook.models.anova": "takes fitted models, any number of them",
-    "rankbook.models.design_matrix": "takes a fitted model and a data frame",
-    "rankbook.models.fit_formula": "formulaic reads its arguments",
     "rankbook.plots.use_style": "takes nothing",
     "rankbook.studies.names": "takes nothing",
 }
@@ -173,9 +171,22 @@ def targets() -> dict:
                 loss = value(0.5) if value is losses.SmoothedHinge else value()
                 for method in ("__call__", "derivative", "second_derivative", "conjugate"):
                     found[f"{name}.{method}"] = getattr(loss, method)
+    found["rankbook.models.anova"] = lambda models, others: rankbook.models.anova(models, others)
+    for name in () if FRAME is not None else ("design_matrix", "fit_formula"):
+        del found[f"rankbook.models.{name}"]
     return {name: value for name, value in found.items() if name not in LEFT_OUT}
 
 
+def frame():
+    """Data for formulas; None without the packages that they need."""
+    if find_spec("formulaic") is None:
+        return None
+    import pandas as pd
+
+    return pd.DataFrame({"label": np.tile(Y, 3), "x": np.sin(np.arange(24.0))})
+
+
+FRAME = frame()
 TARGETS = targets()
 METHOD_VALUES = {
     "rankbook.population.FinitePopulation.": {"scores": [0.1, 0.7, 0.9]},
@@ -198,6 +209,14 @@ def good_arguments(name: str) -> dict:
         known["result"] = surrogates.minimize_edgewise(A, "hinge")
     if name.startswith("rankbook.plots.simplex"):
         known["ax"] = matplotlib.figure.Figure().subplots()
+    if name == "rankbook.models.anova":
+        x, y = np.sin(np.arange(24.0))[:, None], np.tile(Y, 3)
+        known["models"] = rankbook.models.CumulativeLink().fit(None, y)
+        known["others"] = rankbook.models.CumulativeLink().fit(x, y)
+    if name.endswith(("design_matrix", "fit_formula")):
+        known |= {"data": FRAME, "formula": "label ~ x", "scale": DEFAULT, "sample_weight": DEFAULT}
+    if name.endswith("design_matrix"):
+        known["model"] = rankbook.models.fit_formula("label ~ x", FRAME)
     if name.endswith("draw_residuals"):
         known["axes"] = matplotlib.figure.Figure().subplots(1, 2)
     if name.startswith("rankbook.solvers.") and name.endswith("minimize"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rankbook.models.cumulative_link import CumulativeLink
@@ -26,10 +27,35 @@ def _terms(text: Any, name: str) -> list[str]:
         return []
     if isinstance(text, str):
         text = text.strip().removeprefix("~").split("+")
-    terms = [str(term).strip() for term in text]
+    if not isinstance(text, list | tuple) or not all(isinstance(term, str) for term in text):
+        raise TypeError(f"{name} must be a string or a list of strings, got {text!r}")
+    terms = [term.strip() for term in text]
     if not all(terms):
         raise ValueError(f"{name} must name terms, as in '~ a + C(b)', got {text!r}")
     return terms
+
+
+def _check_frame(data: Any) -> None:
+    """Raise unless data are columns with names; pandas need not be imported for it."""
+    if not hasattr(data, "columns") or not hasattr(data, "iloc"):
+        raise TypeError(f"data must be a pandas.DataFrame, got {type(data).__name__}")
+
+
+def _column(data: Any, value: Any, name: str) -> Any:
+    """A column, where one is named, else the values given."""
+    if not isinstance(value, str):
+        return value
+    if value not in data:
+        raise ValueError(f"{name} must be an array or a column of data, got {value!r}")
+    return data[value]
+
+
+def _read(make: Callable[[], Any], what: str) -> Any:
+    """What formulaic makes, whose errors of many kinds become one that says where they are from."""
+    try:
+        return make()
+    except Exception as error:  # noqa: BLE001 - it evaluates what users write
+        raise ValueError(f"formulaic cannot read {what}: {error}") from error
 
 
 def fit_formula(
@@ -84,13 +110,20 @@ def fit_formula(
     ['x', 'C(g)[T.b]', '0|1', '1|2']
     """
     formulaic = _formulaic()
+    if not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {formula!r}")
+    _check_frame(data)
     label, tilde, right = formula.partition("~")
     label = label.strip()
     if not tilde or label not in data:
         raise ValueError(f"formula must be 'label ~ terms' with a column as label, got {formula!r}")
     chosen = {"nominal": _terms(nominal, "nominal"), "scale": _terms(scale, "scale")}
     more = "".join(f" + {term}" for terms in chosen.values() for term in terms)
-    matrix = formulaic.model_matrix(f"1 + {right.strip() or '1'}{more}", data, na_action="raise")
+    text = f"1 + {right.strip() or '1'}{more}"
+    matrix = _read(
+        lambda: formulaic.model_matrix(text, data, na_action="raise"),
+        f"formula {formula!r} with these data, nominal and scale",
+    )
     spec = matrix.model_spec
     names = list(matrix.columns)
     terms = {
@@ -103,7 +136,7 @@ def fit_formula(
         for kind, wanted in chosen.items()
     }
     extras = {"sample_weight": sample_weight, "offset": offset, "cluster": cluster}
-    extras = {k: data[v] if isinstance(v, str) else v for k, v in extras.items()}
+    extras = {name: _column(data, value, name) for name, value in extras.items()}
     columns = matrix.drop(columns="Intercept")
     model = CumulativeLink(
         nominal=roles["nominal"] or None, scale=roles["scale"] or None, **parameters
@@ -115,7 +148,10 @@ def fit_formula(
 
 def _known(formulaic: Any, term: str, terms: dict[str, list[str]]) -> str:
     """The name that formulaic gives to a term."""
-    found = [str(t) for t in formulaic.Formula(f"{term} - 1")]
+    found = [
+        str(t)
+        for t in _read(lambda: formulaic.Formula(f"{term} - 1"), f"nominal or scale {term!r}")
+    ]
     if len(found) != 1 or found[0] not in terms:
         raise ValueError(f"nominal and scale must hold single terms, got {term!r}")
     return found[0]
@@ -148,5 +184,9 @@ def design_matrix(model: CumulativeLink, data: Any) -> Any:
     spec = getattr(model, "model_spec_", None)
     if spec is None:
         raise ValueError("design_matrix needs a model from fit_formula")
-    columns = spec.get_model_matrix(data, na_action="raise").drop(columns="Intercept")
+    _check_frame(data)
+    columns = _read(
+        lambda: spec.get_model_matrix(data, na_action="raise").drop(columns="Intercept"),
+        "these data with the model's formula",
+    )
     return columns if columns.shape[1] else None
