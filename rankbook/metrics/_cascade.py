@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from rankbook.metrics._blocks import Block, Function
 from rankbook.metrics._cascade_integral import integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
-from rankbook.metrics._ranked import Block, Function
 
 __all__ = ["mean_cascade"]
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from rankbook._validation import check_flag, check_scalar
+from rankbook.metrics._blocks import Block
 from rankbook.metrics._cascade import mean_cascade
-from rankbook.metrics._ranked import Block, check_cut, check_threshold, lists_of, summary
+from rankbook.metrics._ranked import check_cut, check_threshold, lists_of, summary
 from rankbook.metrics._tie_averages import mean_average_precision, mean_first_relevant, mean_push
 
 __all__ = ["average_precision", "err", "p_norm_push", "reciprocal_rank"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankbook.metrics._ranked import Block
+from rankbook.metrics._blocks import Block
 
 __all__ = ["mean_average_precision", "mean_first_relevant", "mean_push"]
 

@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 
 from rankbook._validation import check_choice, check_scalar, check_vector
+from rankbook.metrics._blocks import Block
 from rankbook.metrics._ranked import (
-    Block,
     RankedLists,
     check_cut,
     check_threshold,
