@@ -29,8 +29,6 @@ __all__ = ["Fitted", "fit_design"]
 
 # Share of curvature below which the fit may be on its way to infinity.
 _FLAT = 1e-4
-# Change of a log-likelihood whose power 3/2, what a quadratic model leaves out, is rounding error.
-_NEAR = 1e-8
 
 Names = tuple[list[str], list[str], list[str]]
 
@@ -59,8 +57,6 @@ class Fitted:
         Whether the order of the thresholds is a constraint that binds.
     n_iter : int
         Newton steps.
-    value : float, optional
-        The objective at the parameters, where it is known already.
     """
 
     likelihood: Likelihood
@@ -72,13 +68,10 @@ class Fitted:
     n_aliased: int
     in_order: bool
     n_iter: int
-    value: float | None = None
 
     @cached_property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate."""
-        if self.value is not None:
-            return self.likelihood.without_penalty(self.params, self.value)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             return self.likelihood.log_likelihood(self.params)
 
@@ -164,7 +157,6 @@ def fit_design(
         n_aliased=free.shape[1],
         in_order=in_order,
         n_iter=max(1, result.n_iter),
-        value=None if in_order or hidden.shape[1] else _value_nearby(result, params),
     )
     return fitted, notes
 
@@ -267,15 +259,6 @@ def _polished(likelihood: Likelihood, result: NewtonResult) -> np.ndarray:
     step = np.linalg.lstsq(result.hessian, result.gradient, rcond=None)[0]
     last = result.x - step
     return last if likelihood.is_inside(last) else result.x
-
-
-def _value_nearby(result: NewtonResult, params: np.ndarray) -> float | None:
-    """The objective so near to the last iterate that its quadratic model is exact to rounding."""
-    step = params - result.x
-    bend = 0.5 * float(step @ result.hessian @ step)
-    if not (result.converged and bend <= _NEAR):
-        return None
-    return result.value + float(result.gradient @ step) + bend
 
 
 def _collinear_message(found: list[str]) -> str:

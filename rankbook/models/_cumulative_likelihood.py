@@ -62,11 +62,7 @@ class Likelihood:
 
     def log_likelihood(self, params: np.ndarray) -> float:
         """Log-likelihood, without the ridge term."""
-        return self.without_penalty(params, self.value(params))
-
-    def without_penalty(self, params: np.ndarray, value: float) -> float:
-        """Log-likelihood where the objective has this value."""
-        return 0.5 * float(self.penalty @ (params * params)) - value
+        return 0.5 * float(self.penalty @ (params * params)) - self.value(params)
 
     def value_gradient_hessian(self, params: np.ndarray) -> tuple[float, Any, Any]:
         """Objective, gradient and dense Hessian."""

@@ -16,6 +16,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
+from rankbook.models._softplus import (
+    SAFE,
+    interval_terms,
+    log_total,
+    softplus_sum,
+    softplus_terms,
+)
+
 __all__ = ["LINKS", "Link", "Terms"]
 
 
@@ -305,11 +313,11 @@ class Logit(Link):
         """As the general rule, with an exponential an end and few logarithms."""
         value = 0.0
         if upper is not None:
-            value += _softplus_sum(-upper, weights)
+            value += softplus_sum(-upper, weights)
         if lower is not None:
-            value += _softplus_sum(lower, weights)
+            value += softplus_sum(lower, weights)
         if gap is not None:
-            value -= _log_total(-np.expm1(-gap), weights, len(upper))
+            value -= log_total(-np.expm1(-gap), weights, len(upper))
         return value
 
     def value_terms(self, upper, lower, gap, weights):
@@ -322,19 +330,19 @@ class Logit(Link):
         zero = np.zeros(n)
         value, ul = 0.0, zero
         above, below, var_u, var_l = zero, zero, zero, zero
-        if gap is not None and np.abs(upper).max(initial=0.0) <= _SAFE / 2:
-            value, above, below, var_u, var_l = _interval_terms(upper, np.exp(-gap), weights)
+        if gap is not None and np.abs(upper).max(initial=0.0) <= SAFE / 2:
+            value, above, below, var_u, var_l = interval_terms(upper, np.exp(-gap), weights)
         else:
             if upper is not None:
-                part, above, var_u = _softplus_terms(-upper, weights)
+                part, above, var_u = softplus_terms(-upper, weights)
                 value += part
             if lower is not None:
-                part, below, var_l = _softplus_terms(lower, weights)
+                part, below, var_l = softplus_terms(lower, weights)
                 value += part
         u, l, uu, ll = above, -below, var_u, var_l  # noqa: E741
         if gap is not None:
             share = -np.expm1(-gap)
-            value -= _log_total(share, weights, n)
+            value -= log_total(share, weights, n)
             first = np.exp(-gap) / share
             second = first * (1.0 + first)
             if weights is not None:
@@ -342,76 +350,6 @@ class Logit(Link):
             u, l, uu, ll = u + first, l - first, uu + second, ll + second  # noqa: E741
             ul = np.full(n, -second)
         return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, uu, ll, ul)
-
-
-# Sixteen factors 1 + e^40 have a product below e^650, which does not overflow; sixteen factors of
-# 1e-18 do not underflow.
-_FACTORS, _SAFE, _SMALL = 16, 40.0, 1e-18
-
-
-def _softplus_sum(z: np.ndarray, weights: np.ndarray | None) -> float:
-    """Sum of w log(1 + e^z)."""
-    if z.max(initial=0.0) <= _SAFE:
-        return _log_total(np.exp(z) + 1.0, weights, len(z))
-    values = np.logaddexp(0.0, z)
-    return float(values.sum() if weights is None else weights @ values)
-
-
-def _softplus_terms(z: np.ndarray, weights: np.ndarray | None):
-    """Sum of w log(1 + e^z), and its first and second derivatives item by item."""
-    if z.max(initial=0.0) <= _SAFE:
-        growth = np.exp(z)
-        base = growth + 1.0
-        value = _log_total(base, weights, len(z))
-        inverse = 1.0 / base
-        first = growth * inverse
-        second = first * inverse
-    else:
-        value = _softplus_sum(z, weights)
-        first = expit(z)
-        second = first * expit(-z)
-    if weights is None:
-        return value, first, second
-    return value, weights * first, weights * second
-
-
-def _interval_terms(upper: np.ndarray, shrink: Any, weights: np.ndarray | None):
-    """The two calls of `_softplus_terms` for both ends of an interval, by one exponential.
-
-    With :math:`g = e^{-u}` and `shrink` :math:`q = e^{l - u}`, :math:`e^l = q / g`.
-    """
-    growth = np.exp(-upper)
-    base, other = growth + 1.0, growth + shrink
-    if weights is None:
-        value = _log_sum(base * other) + float(upper.sum())
-    else:
-        value = float(weights @ (np.log(base * other) + upper))
-    np.divide(1.0, base, out=base)
-    np.divide(1.0, other, out=other)
-    above, below = growth * base, shrink * other
-    np.multiply(base, above, out=base)
-    np.multiply(growth, other, out=other)
-    np.multiply(other, below, out=other)
-    parts = (above, below, base, other)
-    return value, *(parts if weights is None else (weights * part for part in parts))
-
-
-def _log_total(factors: Any, weights: np.ndarray | None, n: int) -> float:
-    """Sum of w log(factor) over n items, whose factors are positive and may be one for all."""
-    if np.ndim(factors) == 0:
-        return float(np.log(factors)) * (float(n) if weights is None else float(weights.sum()))
-    if weights is not None:
-        return float(weights @ np.log(factors))
-    if factors.min(initial=1.0) < _SMALL:
-        return float(np.log(factors).sum())
-    return _log_sum(factors)
-
-
-def _log_sum(factors: np.ndarray) -> float:
-    """Sum of logarithms with one logarithm to sixteen factors."""
-    whole = len(factors) // _FACTORS * _FACTORS
-    products = np.multiply.reduce(factors[:whole].reshape(_FACTORS, -1), axis=0)
-    return float(np.log(products).sum() + np.log(factors[whole:]).sum())
 
 
 LINKS: dict[str, Link] = {
