@@ -125,7 +125,7 @@ def test_other_costs_are_not():
 
 @pytest.mark.parametrize("kind", ["absolute", "squared", "oerr"])
 def test_counting_rule_costs_at_most_the_weighted_errors(kind):
-    """The reduction's guarantee where the rows of the costs are V-shaped, item by item."""
+    """The reduction's guarantee where the rows of the costs are convex, item by item."""
     X, y, _ = sample(K=5)
     model = COCR(label_costs=kind).fit(X, y)
     c = model.label_costs_
