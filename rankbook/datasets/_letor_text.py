@@ -65,6 +65,7 @@ class _Words:
 def parse_lines(block: bytes) -> LetorLines | None:
     """Read whole lines; None if none holds a row. Raises `MalformedLine`."""
     words = _split(_COMMENT.sub(b"", block))
+    _check_colons(words)
     if not words.start.size:
         return None
     first = np.flatnonzero(np.diff(words.line, prepend=-1))
@@ -97,6 +98,16 @@ def _split(block: bytes) -> _Words:
     return _Words(text, start, end, line)
 
 
+def _check_colons(words: _Words) -> None:
+    """Two colons, or a colon before the first word, leave no word between them."""
+    colons = np.flatnonzero(words.text == _COLON)
+    named = words.end[words.text[words.end] == _COLON]
+    if colons.size != named.size:
+        lone = np.setdiff1d(colons, named)
+        lines = np.count_nonzero(words.text[: lone[0]] == _NEWLINE)
+        raise MalformedLine(int(lines), "a colon has no name before it")
+
+
 def _check_form(words: _Words, place: np.ndarray) -> None:
     """A grade, then keys and values in turn, each key joined to its value by a colon."""
     is_key = words.text[words.end] == _COLON
@@ -106,12 +117,6 @@ def _check_form(words: _Words, place: np.ndarray) -> None:
     # A key whose value is missing ends its line.
     last = np.append(np.flatnonzero(np.diff(words.line)), words.line.size - 1)
     wrong[last] |= place[last] % 2 == 1
-    # Two colons, or a colon before the first word, leave no word between them.
-    colons = np.flatnonzero(words.text == _COLON)
-    if colons.size != np.count_nonzero(is_key):
-        lone = np.setdiff1d(colons, words.end[is_key])
-        lines = np.count_nonzero(words.text[: lone[0]] == _NEWLINE)
-        raise MalformedLine(int(lines), "a colon has no name before it")
     if wrong.any():
         i = int(np.flatnonzero(wrong)[0])
         raise MalformedLine(
@@ -184,7 +189,8 @@ def _numbers(words: _Words, what: str) -> np.ndarray:
     for i in np.flatnonzero(~plain).tolist():
         word = words.word(i)
         try:
-            values[i] = float(word.replace("_", "?"))  # Python reads 1_0 as ten
+            # Python reads 1_0 as ten, and the digits of every script.
+            values[i] = float(word.replace("_", "?") if word.isascii() else "?")
         except ValueError:
             raise MalformedLine(
                 int(words.line[i]), f"the {what} {word!r} is not a number"

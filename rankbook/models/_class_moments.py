@@ -76,6 +76,7 @@ class ClassMoments:
         above = step[k + 1 :]
         mass, total = step @ self.mass, step @ self.total
         gram = np.tensordot(step, self.gram, axes=1)
+        terms = np.diag(gram)  # what the diagonal is a sum or difference of
         rhs, hits = above @ self.total[k + 1 :], above @ self.mass[k + 1 :]
         if intercept:
             mean = total / mass
@@ -84,10 +85,11 @@ class ClassMoments:
         else:
             # Back to rows that are not shifted: x = shift + scale z, in units of scale.
             offset = self.shift / self.scale
+            terms = terms + mass * offset**2
             gram = gram + np.outer(offset, total) + np.outer(total, offset)
             gram = gram + mass * np.outer(offset, offset)
             rhs = rhs + hits * offset
-        coef = _solve(gram, rhs)
+        coef = _solve(gram, rhs, terms)
         if coef is None:
             return None
         constant = hits / mass - mean @ coef if intercept else 0.0
@@ -95,17 +97,21 @@ class ClassMoments:
         return coef, float(constant - self.shift @ coef) if intercept else 0.0
 
 
-def _solve(gram: np.ndarray, rhs: np.ndarray) -> np.ndarray | None:
-    """Solve a positive definite system with ones on its diagonal; None if it is not clearly so."""
+def _solve(gram: np.ndarray, rhs: np.ndarray, terms: np.ndarray) -> np.ndarray | None:
+    """Solve a positive definite system with ones on its diagonal; None if it is not clearly so.
+
+    `terms` is the size of what was added and subtracted to give the diagonal: where little of it
+    is left, the rows lie far from the shift, and the digits are gone before the system is solved.
+    """
     size = np.sqrt(np.diag(gram).clip(0.0))
-    if not (size > 0).all():
+    if not ((size > 0).all() and np.isfinite(terms).all()):
         return None
     unit = gram / np.outer(size, size)
     try:
         factor = cho_factor(unit, lower=True)
     except LinAlgError:
         return None
-    if np.diag(factor[0]).min() ** 2 < _WELL_CONDITIONED:
+    if (np.diag(factor[0]) ** 2 * (size**2 / terms)).min() < _WELL_CONDITIONED:
         return None
     solution = cho_solve(factor, rhs / size)
     solution += cho_solve(factor, rhs / size - unit @ solution)

@@ -40,8 +40,8 @@ class COCR(RankerMixin, BaseEstimator):
         A scikit-learn regressor; ``None`` is `LinearRegression`. It is cloned for each boundary.
     label_costs : {"absolute", "squared", "oerr"} or array of shape (K, K), default="absolute"
         Costs of a single wrong label, entry [y, k], as `rankbook.costs.ordinal` gives them. The
-        reduction's guarantee needs rows that fall up to the diagonal and rise from there; other
-        rows are fitted all the same.
+        reduction's guarantee needs rows that fall up to the diagonal and rise from there, and
+        convex ones where boundaries contradict each other; other rows are fitted all the same.
     weighting : {"sample_weight", "resample"}, default="sample_weight"
         How the base learns of the weights: by its ``sample_weight``, or, for a base that takes
         none, by a sample of n items drawn with probabilities proportional to them.
@@ -68,7 +68,8 @@ class COCR(RankerMixin, BaseEstimator):
     -----
     With absolute costs all weights are one. The label is the sum of its K-1 indicators and least
     squares is linear in what it fits, so that the score is then exactly the direct regression on
-    the label: least squares cannot tell the two apart, whatever the costs of the reduction.
+    the label. With other costs :math:`h_k` estimates a weighted probability, not
+    :math:`P(Y \ge k \mid x)`.
 
     With ``base=LinearRegression()`` and dense X the moments of each class are gathered in one pass
     over X, about as much work as one :math:`X^\top X`, and the K-1 regressions follow from them,
@@ -168,7 +169,7 @@ class COCR(RankerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Estimates of the expected label's number, 0 to K-1.
+            With absolute costs, estimates of the expected label's number, 0 to K-1.
         """
         return self.boundary_scores(X).sum(axis=1)
 
@@ -189,7 +190,7 @@ class COCR(RankerMixin, BaseEstimator):
         return self.classes_[passed]
 
     def boundary_scores(self, X: ArrayLike) -> np.ndarray:
-        r"""Return the regressions' values, estimates of :math:`P(Y \ge k \mid x)`.
+        r"""Return the regressions' values.
 
         Parameters
         ----------
@@ -199,7 +200,8 @@ class COCR(RankerMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n, K-1)
-            Column k-1 is :math:`h_k`; a regression may leave [0, 1].
+            Column k-1 is :math:`h_k`, with absolute costs an estimate of
+            :math:`P(Y \ge k \mid x)`; a regression may leave [0, 1].
         """
         check_is_fitted(self, "estimators_")
         items: Any = validate_data(

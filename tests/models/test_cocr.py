@@ -95,6 +95,20 @@ def test_fast_path_in_any_units_is_the_exact_solution():
         np.testing.assert_allclose(fitted.intercept_, exact[-1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("light", [0.0, 1e-16])
+def test_fast_path_where_rows_of_little_weight_lie_far_away(light, intercept):
+    """They move the shift, and what is left after centring is below its rounding."""
+    X, y, w = sample()
+    far = np.arange(len(y)) % 3 == 0
+    X[far] += 1e7
+    w[far] = light
+    fast = COCR(LinearRegression(fit_intercept=intercept), "squared").fit(X, y, sample_weight=w)
+    slow = COCR(PlainLeastSquares(fit_intercept=intercept), "squared").fit(X, y, sample_weight=w)
+    near = X[~far]
+    np.testing.assert_allclose(fast.boundary_scores(near), slow.boundary_scores(near), atol=1e-9)
+
+
 @pytest.mark.parametrize("base", [LinearRegression(), PlainLeastSquares(), Ridge(alpha=0.7)])
 def test_absolute_costs_with_linear_smoothers_are_direct_regression(base):
     X, y, w = sample()
@@ -111,7 +125,7 @@ def test_other_costs_are_not():
 
 @pytest.mark.parametrize("kind", ["absolute", "squared", "oerr"])
 def test_counting_rule_costs_at_most_the_weighted_errors(kind):
-    """The reduction's guarantee where the rows of the costs are V-shaped, item by item."""
+    """The reduction's guarantee where the rows of the costs are convex, item by item."""
     X, y, _ = sample(K=5)
     model = COCR(label_costs=kind).fit(X, y)
     c = model.label_costs_
