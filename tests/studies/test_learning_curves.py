@@ -1,6 +1,7 @@
 """The learning curves: exact machines, and stored numbers that are computed anew."""
 
 import gzip
+import warnings
 
 import cvxpy as cp
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, SVR
 
 from rankbook import metrics, studies
-from rankbook.exceptions import DatasetUnavailable
+from rankbook.exceptions import DatasetUnavailable, ThresholdOrderWarning
 from rankbook.models import SVOR, RankBoundarySVM
 from rankbook.studies import learning_curves as study
 from rankbook.studies._hinge_sum import minimize_hinges
@@ -63,6 +64,36 @@ def test_ordinal_machines_are_those_of_the_package(training, method, model):
     model.fit(few, y)
     assert_allclose(scores, model.decision_function(X), atol=1e-4)
     assert (ranks == model.predict(X)).mean() > 0.995
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 100.0, study.WEIGHT])
+def test_thresholds_are_those_of_the_package(C):
+    """At the smallest weight few pairs have their margin, and thresholds lie between means."""
+    for seed, spread in enumerate(study.SPREADS.values()):
+        X, y, _ = study.sample(45, spread, np.random.default_rng(seed))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ThresholdOrderWarning)
+            model = RankBoundarySVM(C=C, **KERNEL).fit(X, y)
+        found = study._between_closest(model.decision_function(X), y)
+        assert_allclose(found, model.thresholds_, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [SVOR, RankBoundarySVM])
+def test_the_package_says_where_the_weight_is_too_large_for_it(model):
+    told = []
+    for seed in range(4):
+        X, y, _ = study.sample(1000, study.SPREADS["variance"], np.random.default_rng(seed))
+        chosen = study.draw(y, 45, np.random.default_rng([seed, 45]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fitted = model(C=study.WEIGHT, **KERNEL).fit(X[chosen], y[chosen])
+        told.append(any(issubclass(w.category, ConvergenceWarning) for w in caught))
+        assert told[-1] == (fitted.dual_gap_ > fitted.tol)
+        if not told[-1]:
+            method = "SVOR, implicit" if model is SVOR else "rank boundaries"
+            scores = study.fit(method, X[chosen], y[chosen])(X)[1]
+            assert_allclose(scores, fitted.decision_function(X), atol=1e-4)
+    assert not all(told)
 
 
 def test_classes_and_regression_are_those_of_libsvm(training):
@@ -130,6 +161,16 @@ def _agree(again, stored):
                 if values != [None] or expected != [None]:
                     # A threshold that passes an item moves one label of about a thousand.
                     assert_allclose(values, expected, atol=2e-4, err_msg=f"{method}, {measure}")
+
+
+def test_thresholds_of_a_larger_size_are_computed_anew(stored, monkeypatch):
+    """With five items there is one pair of neighbours; with thirty the rule decides."""
+    monkeypatch.setattr(study, "METHODS", study.METHODS[:1])
+    spread = study.SPREADS[READINGS[0]]
+    again = study.curve(lambda d: study.sample(1000, spread, np.random.default_rng(d))[:2], (30,))
+    for measure in study.MEASURES:
+        expected = stored[READINGS[0]]["rank boundaries"][measure]["mean"][study.SIZES.index(30)]
+        assert_allclose(again["rank boundaries"][measure]["mean"], [expected], atol=2e-4)
 
 
 def test_larger_sizes_come_from_the_same_draws(stored):
