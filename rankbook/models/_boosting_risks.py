@@ -11,7 +11,6 @@ import numpy as np
 
 from rankbook import losses
 from rankbook.solvers import PairSums, minimize
-from rankbook.solvers._exponential_pairs import ExponentialPoint
 from rankbook.solvers.boosting import Derivatives, line_search
 
 __all__ = ["ExponentialThresholdRisk", "LikelihoodRisk", "PairRisk", "SquaredRisk", "ThresholdRisk"]
@@ -38,15 +37,10 @@ class PairRisk:
 
     def along(self, scores: np.ndarray, direction: np.ndarray) -> Derivatives:
         """Slope and curvature along a direction."""
-        total, at = self.sums.different, self.sums.engine.at
+        total, sums = self.sums.different, self.sums
 
         def derivatives(t: float) -> tuple[float, float]:
-            point = at(scores + t * direction)
-            if isinstance(point, ExponentialPoint):
-                slope, curvature = point.along(direction)
-            else:
-                slope = point.gradient() @ direction
-                curvature = direction @ point.hessian_product(direction)
+            slope, curvature = sums.slope_and_curvature(scores + t * direction, direction)
             return slope / total, curvature / total
 
         return derivatives

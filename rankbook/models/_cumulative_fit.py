@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, null_space
 from sklearn.exceptions import ConvergenceWarning
 
+from rankbook._links import Link
 from rankbook.exceptions import CollinearityWarning, CrossingWarning, SeparationWarning
 from rankbook.models._cumulative_degenerate import (
     Recession,
@@ -22,7 +23,6 @@ from rankbook.models._cumulative_degenerate import (
 from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_likelihood import Likelihood, fit
 from rankbook.models._cumulative_order import crossings, fit_in_order
-from rankbook.models._links import Link
 from rankbook.solvers.newton import NewtonResult, minimize
 
 __all__ = ["Fitted", "fit_design"]

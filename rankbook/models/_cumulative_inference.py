@@ -11,12 +11,12 @@ import numpy as np
 from scipy.special import ndtri
 from sklearn.utils.validation import check_is_fitted
 
+from rankbook._links import LINKS
 from rankbook._validation import check_choice, check_scalar
 from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_fit import Fitted, fit_design
 from rankbook.models._cumulative_profile import profile_interval
 from rankbook.models._cumulative_tests import ProportionalityTest, proportionality, ratio_table
-from rankbook.models._links import LINKS
 from rankbook.models._summary import Summary, Table, estimates_table
 
 __all__ = ["InferenceMixin", "Precision", "sandwich_meat"]

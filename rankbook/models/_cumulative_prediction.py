@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankbook._links import LINKS, Link
 from rankbook._validation import check_choice, check_rng, check_same_length, check_scores
 from rankbook.exceptions import CrossingWarning
 from rankbook.models._cumulative_likelihood import log_probabilities
-from rankbook.models._links import LINKS, Link
 
 __all__ = ["PredictionMixin"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import chdtrc
 
+from rankbook._links import Link
 from rankbook.models._cumulative_design import Design, weighted_gram
 from rankbook.models._cumulative_likelihood import log_probabilities
-from rankbook.models._links import Link
 from rankbook.models._summary import Table
 
 __all__ = ["ProportionalityTest", "anova", "proportionality", "ratio_table"]

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import validate_data
 
+from rankbook._links import LINKS, Link
 from rankbook._progress import check_verbose
 from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
 from rankbook.models._base import RankerMixin
@@ -18,7 +19,6 @@ from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_fit import Fitted, fit_design
 from rankbook.models._cumulative_inference import InferenceMixin, Precision, sandwich_meat
 from rankbook.models._cumulative_prediction import PredictionMixin, check_offset
-from rankbook.models._links import LINKS, Link
 
 __all__ = ["CumulativeLink"]
 

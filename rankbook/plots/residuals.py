@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._links import LINKS
 from rankbook._validation import check_choice, check_same_length, check_scalar, check_scores
-from rankbook.models._links import LINKS
 from rankbook.plots._checks import check_axes, check_list
 from rankbook.plots.style import COLOURS
 

@@ -49,6 +49,7 @@ from rankbook._validation import (
 )
 from rankbook.solvers._engines import choose
 from rankbook.solvers._explicit_pairs import ExplicitPairs
+from rankbook.solvers._exponential_pairs import ExponentialPoint
 from rankbook.solvers._pair_data import PairData
 
 __all__ = ["PairPoint", "PairSums"]
@@ -316,6 +317,27 @@ class PairSums:
         scores = check_vector(scores, "scores")
         check_same_length(len(scores), self.n, "scores", "y")
         return _Checked(self.engine.at(scores), self.n)
+
+    def slope_and_curvature(self, scores: np.ndarray, direction: np.ndarray) -> tuple[float, float]:
+        """Return the first two derivatives of the sum at the scores along a direction.
+
+        Parameters
+        ----------
+        scores, direction : ndarray of shape (n,)
+            Where, and which way; they are not checked, since line searches ask often.
+
+        Returns
+        -------
+        tuple of float
+            Slope and curvature.
+        """
+        point = self.engine.at(scores)
+        if isinstance(point, ExponentialPoint):
+            return point.along(direction)
+        return (
+            float(point.gradient() @ direction),
+            float(direction @ point.hessian_product(direction)),
+        )
 
 
 class _Checked:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbook.models._links import LINKS
+from rankbook._links import LINKS
 
 DISTRIBUTIONS = {
     "logit": stats.logistic,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from rankbook._links import LINKS
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_likelihood import Likelihood
-from rankbook.models._links import LINKS
 from tests.models.clm_samples import (
     ALL_LINKS,
     CONCAVE_LINKS,

@@ -9,10 +9,10 @@ from scipy.optimize import minimize as scipy_minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from rankbook._links import LINKS
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_likelihood import Likelihood
-from rankbook.models._links import LINKS
 from tests.models.clm_samples import (
     ALL_LINKS,
     direct_nll,

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from sklearn.base import clone
 
+from rankbook._links import LINKS
 from rankbook.models import CumulativeLink
-from rankbook.models._links import LINKS
 from rankbook.plots import draw_residuals
 from tests.models.clm_samples import (
     ALL_LINKS,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
-from rankbook.models._softplus import (
+from rankbook._softplus import (
     SAFE,
     interval_terms,
     log_total,
