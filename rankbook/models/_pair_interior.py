@@ -270,9 +270,9 @@ def exact_coefficients(
             continue
         seen = len(on)
         beta = pairs.spread(np.where(short > close, bound, 0.0))
-        graph = sp.csr_array(
-            (np.ones(seen), (pairs.upper[on], pairs.lower[on])), shape=(pairs.n,) * 2
-        )
+        # Indices of 32 bits are what the graph routines of older versions of scipy take.
+        ends = tuple(side[on].astype(np.int32) for side in (pairs.upper, pairs.lower))
+        graph = sp.csr_array((np.ones(seen), ends), shape=(pairs.n,) * 2)
         tree = minimum_spanning_tree(graph).tocoo()
         if tree.nnz > _MAX_EDGES:
             continue
