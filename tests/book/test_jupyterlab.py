@@ -12,12 +12,15 @@ import urllib.request
 import pytest
 
 CHAPTER = "bipartite/auc.ipynb"
-# The text of the Markdown cells without their formulas and code.
-TEXT = """() => [...document.querySelectorAll(".jp-MarkdownCell .jp-RenderedMarkdown")].map(e => {
-    const copy = e.cloneNode(true);
-    copy.querySelectorAll("mjx-container, .katex, code, pre").forEach(m => m.remove());
-    return copy.textContent;
-}).join("\\n")"""
+# What a Markdown cell shows: JupyterLab's own element, and that of jupyterlab-myst.
+SHOWN = ".jp-MarkdownCell .jp-RenderedMarkdown, .jp-MarkdownCell .lm-Widget.myst"
+# The text of each Markdown cell without its formulas and code; "" while it is not rendered.
+TEXTS = f"""() => [...document.querySelectorAll(".jp-MarkdownCell")].map(cell =>
+    [...cell.querySelectorAll("{SHOWN}")].map(e => {{
+        const copy = e.cloneNode(true);
+        copy.querySelectorAll("mjx-container, .katex, code, pre").forEach(m => m.remove());
+        return copy.textContent;
+    }}).join("\\n").trim())"""
 FORMULAS = ".jp-MarkdownCell mjx-container, .jp-MarkdownCell .katex"
 RAW = ("{glue", ":::", "{ref}", "{prf:", "{cite", "{numref}", "{eq}", "```{", r"\P(", r"\Risk")
 
@@ -72,21 +75,32 @@ def wait_for(url, server, log, seconds=90):
     raise TimeoutError(log.read_text()[-2000:])
 
 
-def wait_for_formulas(tab, seconds=120):
-    """Wait until no formula is left to typeset; the tests tell what is wrong if some stay."""
-    for _ in range(2 * seconds):
-        if tab.locator(FORMULAS).count() and "$" not in tab.evaluate(TEXT):
-            return
-        tab.wait_for_timeout(500)
+def wait_until_rendered(tab, n_cells, seconds=240):
+    """Wait until every Markdown cell shows something and the formulas stay as they are.
+
+    Cells are rendered one after another, and one that is still empty has no formula to be counted
+    and no dollar sign to be seen; so every cell of the file has to show its text, twice alike, two
+    seconds apart. The tests tell what is wrong if it never comes to that.
+    """
+    before, stop = None, time.monotonic() + seconds
+    while time.monotonic() < stop:
+        texts = tab.evaluate(TEXTS)
+        if len(texts) == n_cells and all(texts) and "$" not in "".join(texts):
+            now = (tab.locator(FORMULAS).count(), texts)
+            if now == before:
+                return
+            before = now
+        tab.wait_for_timeout(2000)
 
 
 @pytest.fixture(scope="module")
-def notebook(lab, browser):
+def notebook(lab, browser, notebooks):
     """The chapter, open and rendered."""
+    cells = json.loads((notebooks / CHAPTER).read_text())["cells"]
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.goto(f"{lab}/lab/tree/{CHAPTER}")
     tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell h1", timeout=120_000)
-    wait_for_formulas(tab)
+    wait_until_rendered(tab, sum(cell["cell_type"] == "markdown" for cell in cells))
     # A dialog about the kernel would hide what is below; there is no need to run anything.
     tab.keyboard.press("Escape")
     shots = os.environ.get("RANKBOOK_SCREENSHOTS")
@@ -109,7 +123,7 @@ def test_formulas_are_rendered(notebook):
     assert notebook.locator(FORMULAS).count() > 50
     errors = ".jp-MarkdownCell mjx-merror, .jp-MarkdownCell [data-mjx-error], .katex-error"
     assert notebook.locator(errors).count() == 0
-    visible = notebook.evaluate(TEXT)
+    visible = "\n".join(notebook.evaluate(TEXTS))
     assert "$" not in visible, visible[max(0, visible.index("$") - 80) :][:200]
 
 
@@ -130,5 +144,6 @@ def test_checks_are_folded_under_a_title(notebook):
 
 
 def test_no_raw_markup(notebook):
-    text = "\n".join(notebook.locator(".jp-MarkdownCell .jp-RenderedMarkdown").all_inner_texts())
+    text = "\n".join(notebook.locator(SHOWN).all_inner_texts())
+    assert text.count("Theorem") > 1
     assert not [raw for raw in RAW if raw in text]
