@@ -64,7 +64,7 @@ def lab(request, notebooks, tmp_path_factory):
             server.wait(timeout=30)
 
 
-def wait_for(url, server, log, seconds=90):
+def wait_for(url, server, log, seconds=240):
     for _ in range(10 * seconds):
         assert server.poll() is None, log.read_text()[-2000:]
         try:
@@ -99,7 +99,7 @@ def notebook(lab, browser, notebooks):
     cells = json.loads((notebooks / CHAPTER).read_text())["cells"]
     tab = browser.new_page(viewport={"width": 1280, "height": 1000})
     tab.goto(f"{lab}/lab/tree/{CHAPTER}")
-    tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell h1", timeout=120_000)
+    tab.wait_for_selector(".jp-Notebook .jp-MarkdownCell h1", timeout=300_000)
     wait_until_rendered(tab, sum(cell["cell_type"] == "markdown" for cell in cells))
     # A dialog about the kernel would hide what is below; there is no need to run anything.
     tab.keyboard.press("Escape")
