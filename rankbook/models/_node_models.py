@@ -18,6 +18,8 @@ __all__ = ["NodeModels", "fit_models"]
 
 # A column of which the columns before it leave less than this share of variance is collinear.
 _COLLINEAR = 1e-10
+# A standardised coefficient above this speaks of columns that cancel each other.
+_HUGE = 1.5
 # A residual sum of squares below this share of the total is rounding: the fit is exact.
 _EXACT = 1e-14
 # Numbers that one batch of nodes may hold.
@@ -121,6 +123,21 @@ class _Elimination:
         return np.maximum(self.m[:, -1, -1], 0.0)
 
     def run(self) -> None:
+        """Drop columns with huge coefficients, then those that do not pay."""
+        self._drop_huge()
+        self._drop_small()
+
+    def _drop_huge(self) -> None:
+        alive = np.arange(len(self.m))
+        while alive.size and self.active.shape[1]:
+            size = np.where(self.active[alive], np.abs(self.m[alive, :-1, -1]), 0.0)
+            j = size.argmax(axis=1)
+            huge = size[np.arange(alive.size), j] > _HUGE
+            alive, j = alive[huge], j[huge]
+            self._sweep(alive, j)
+            self.active[alive, j] = False
+
+    def _drop_small(self) -> None:
         full = np.maximum(self.residual, _EXACT)
         initial = self.active.sum(axis=1) + 1.0
         alive = np.arange(len(self.m))
