@@ -18,6 +18,7 @@ __all__ = [
     "bounds",
     "costs",
     "datasets",
+    "distributed",
     "exceptions",
     "graphs",
     "losses",

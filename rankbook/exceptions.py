@@ -7,8 +7,10 @@ __all__ = [
     "CrossingWarning",
     "DatasetUnavailable",
     "KernelMemoryError",
+    "NotBlockwiseError",
     "SeparationWarning",
     "SolverError",
+    "SplitQueryError",
     "ThresholdOrderWarning",
     "UncertifiedOrderWarning",
 ]
@@ -63,3 +65,11 @@ class SolverError(RuntimeError):
 
 class UncertifiedOrderWarning(UserWarning):
     """An order of many nodes with large exact weights is best to a solver's tolerance, unproved."""
+
+
+class NotBlockwiseError(ValueError):
+    """A fit or a measure over blocks of rows was asked for what is no sum over blocks."""
+
+
+class SplitQueryError(ValueError):
+    """A query has items in two blocks of rows; the message gives the call that mends it."""

@@ -42,10 +42,11 @@ class ClassMoments:
         moments = cls(shift, scale, np.zeros(K), np.zeros((K, p)), np.zeros((K, p, p)))
         for begin in range(0, len(X), _BLOCK):
             rows = slice(begin, begin + _BLOCK)
-            moments._add((X[rows] - shift) / scale, codes[rows], weights[rows])
+            moments.add((X[rows] - shift) / scale, codes[rows], weights[rows])
         return moments
 
-    def _add(self, rows: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> None:
+    def add(self, rows: np.ndarray, codes: np.ndarray, weights: np.ndarray) -> None:
+        """Add rows that are shifted and scaled already."""
         for k in np.unique(codes):
             chosen = codes == k
             Z, w = rows[chosen], weights[chosen]
