@@ -4,6 +4,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 PORT ?= 8000
+OUTPUT ?= graded
 VENV := .venv
 BENCH := .venv-bench
 MINIMUM := .venv-minimum
@@ -20,8 +21,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-package test-notebooks test-book test-minimum serve notebooks bench \
-	coverage mutants lint clean
+.PHONY: help book test test-package test-notebooks test-book test-minimum test-grading grade serve \
+	notebooks bench coverage mutants lint clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -51,7 +52,16 @@ book: $(VENV)/.installed ## build the book, strictly, into _build/html
 test: lint test-package book test-notebooks test-book ## check everything: code, chapters, pages
 
 test-package: $(VENV)/.installed ## the package's tests and doctests
-	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book -m "not thorough"
+
+# One process: each submission of these tests starts processes of its own.
+test-grading: $(VENV)/.installed ## the grader against every hostile submission, in a real sandbox
+	$(BIN)/python -m pytest tests/grading
+
+# SECRET, ROSTER, WORKSHEET and the like go into OPTIONS: see `python -m rankbook.grading --help`.
+grade: $(VENV)/.installed ## grade SUBMISSIONS=dir or zip with CHECKS=file, into OUTPUT=graded
+	@test -n "$(SUBMISSIONS)" -a -n "$(CHECKS)" || { echo "make grade SUBMISSIONS=dir CHECKS=checks.py"; exit 2; }
+	$(BIN)/python -m rankbook.grading "$(CHECKS)" "$(SUBMISSIONS)" --output "$(OUTPUT)" $(OPTIONS)
 
 test-notebooks: $(VENV)/.installed ## run the built reader's notebooks in an empty folder, from the wheel
 	$(BIN)/python tests/book/run_reader_notebooks.py _build/notebooks -n $(JOBS)
@@ -75,10 +85,10 @@ bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
 
 test-minimum: $(MINIMUM)/.installed ## the package's tests with the oldest versions it admits
-	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book
+	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book -m "not thorough"
 
 coverage: $(VENV)/.installed ## which statements and branches of the package the tests run
-	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book -m "not thorough" --cov --cov-report=term-missing:skip-covered
 
 mutants: $(VENV)/.installed ## plant known errors in a copy; the tests must notice each
 	$(BIN)/python -m tests.run_mutants
