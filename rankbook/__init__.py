@@ -19,6 +19,7 @@ __all__ = [
     "costs",
     "datasets",
     "exceptions",
+    "exercises",
     "graphs",
     "losses",
     "metrics",
