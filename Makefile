@@ -21,7 +21,7 @@ export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help book test test-package test-notebooks test-book test-minimum serve notebooks bench \
-	coverage mutants lint clean
+	coursework coverage mutants lint clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -71,11 +71,14 @@ notebooks: $(PAGE) ## open the chapters in JupyterLab, as copies of your own in 
 	$(BIN)/python book/_ext/my_notebooks.py _build/notebooks my-notebooks
 	$(BIN)/jupyter lab my-notebooks
 
+coursework: $(VENV)/.installed ## releases, solutions, checks and rubrics of the problem sets, in _build/coursework
+	$(BIN)/python book/coursework/convert.py _build/coursework
+
 bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
 
 test-minimum: $(MINIMUM)/.installed ## the package's tests with the oldest versions it admits
-	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book
+	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book --ignore=tests/coursework
 
 coverage: $(VENV)/.installed ## which statements and branches of the package the tests run
 	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book --cov --cov-report=term-missing:skip-covered
