@@ -21,8 +21,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-package test-notebooks test-book test-minimum test-grading grade serve \
-	notebooks bench coverage mutants lint clean
+.PHONY: help book test test-package test-notebooks test-book test-minimum test-grading serve \
+	notebooks bench coursework grade coverage mutants lint clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -81,11 +81,14 @@ notebooks: $(PAGE) ## open the chapters in JupyterLab, as copies of your own in 
 	$(BIN)/python book/_ext/my_notebooks.py _build/notebooks my-notebooks
 	$(BIN)/jupyter lab my-notebooks
 
+coursework: $(VENV)/.installed ## releases, solutions, checks and rubrics of the problem sets, in _build/coursework
+	$(BIN)/python book/coursework/convert.py _build/coursework
+
 bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
 
 test-minimum: $(MINIMUM)/.installed ## the package's tests with the oldest versions it admits
-	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book -m "not thorough"
+	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book --ignore=tests/coursework -m "not thorough"
 
 coverage: $(VENV)/.installed ## which statements and branches of the package the tests run
 	$(BIN)/python -m pytest -n $(JOBS) --ignore=tests/book -m "not thorough" --cov --cov-report=term-missing:skip-covered

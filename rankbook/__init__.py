@@ -20,6 +20,7 @@ __all__ = [
     "datasets",
     "distributed",
     "exceptions",
+    "exercises",
     "graphs",
     "losses",
     "metrics",

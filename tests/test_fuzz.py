@@ -118,6 +118,9 @@ LETOR = Path(tempfile.mkdtemp()) / "letor.txt"
 LETOR.write_text("1 qid:1 1:2\n0 qid:1 2:0.5\n")
 DEFAULT = object()  # stands for the default of a parameter
 OVERRIDES = {
+    "rankbook.exercises.check": {"id": "1.1", "answer": 0.5},
+    "rankbook.exercises.dataset": {"id": "5.5", "student": "ada"},
+    "rankbook.exercises.student_rng": {"question_id": "P1.3", "student": "ada"},
     "rankbook.graphs.edge_loss": {"scores": [0.1, 0.7, 0.9]},
     "rankbook.graphs.is_optimal": {"scores": [0.1, 0.7, 0.9]},
     "rankbook.graphs.expected_weights": {"graphs": [np.triu(A), np.triu(A, 1)]},
@@ -142,6 +145,7 @@ OVERRIDES = {
 }
 # These have no arguments to spoil one by one.
 LEFT_OUT = {
+    "rankbook.exercises.table": "takes nothing",
     "rankbook.plots.use_style": "takes nothing",
     "rankbook.studies.names": "takes nothing",
 }

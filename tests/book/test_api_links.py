@@ -8,7 +8,9 @@ from bs4 import BeautifulSoup
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(
-    path for path in (ROOT / "book").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+    path
+    for path in (ROOT / "book").rglob("*.ipynb")
+    if not {".ipynb_checkpoints", "coursework"} & set(path.parts)
 )
 KNOWN = {
     "metrics.auc": "rankbook.metrics.auc",

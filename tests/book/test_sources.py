@@ -8,7 +8,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(
-    path for path in (ROOT / "book").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+    path
+    for path in (ROOT / "book").rglob("*.ipynb")
+    if not {".ipynb_checkpoints", "coursework"} & set(path.parts)
 )
 FREE_SECTIONS = ("Overview", "Summary", "Further reading", "Exercises")
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
