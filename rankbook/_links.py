@@ -18,6 +18,7 @@ from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from rankbook._softplus import (
     SAFE,
+    interval_sum,
     interval_terms,
     log_total,
     softplus_sum,
@@ -312,10 +313,13 @@ class Logit(Link):
     def value(self, upper, lower, gap, weights):
         """As the general rule, with an exponential an end and few logarithms."""
         value = 0.0
-        if upper is not None:
-            value += softplus_sum(-upper, weights)
-        if lower is not None:
-            value += softplus_sum(lower, weights)
+        if gap is not None and np.abs(upper).max(initial=0.0) <= SAFE / 2:
+            value += interval_sum(upper, np.exp(-gap), weights)
+        else:
+            if upper is not None:
+                value += softplus_sum(-upper, weights)
+            if lower is not None:
+                value += softplus_sum(lower, weights)
         if gap is not None:
             value -= log_total(-np.expm1(-gap), weights, len(upper))
         return value

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-__all__ = ["SAFE", "interval_terms", "log_total", "softplus_sum", "softplus_terms"]
+__all__ = [
+    "SAFE",
+    "interval_sum",
+    "interval_terms",
+    "log_total",
+    "softplus_sum",
+    "softplus_terms",
+]
 
 # Sixteen factors 1 + e^40 have a product below e^650, which does not overflow; sixteen factors of
 # 1e-18 do not underflow.
@@ -47,10 +54,7 @@ def interval_terms(upper: np.ndarray, shrink: Any, weights: np.ndarray | None):
     """
     growth = np.exp(-upper)
     base, other = growth + 1.0, growth + shrink
-    if weights is None:
-        value = _log_sum(base * other) + float(upper.sum())
-    else:
-        value = float(weights @ (np.log(base * other) + upper))
+    value = _interval_value(base * other, upper, weights)
     np.divide(1.0, base, out=base)
     np.divide(1.0, other, out=other)
     above, below = growth * base, shrink * other
@@ -59,6 +63,21 @@ def interval_terms(upper: np.ndarray, shrink: Any, weights: np.ndarray | None):
     np.multiply(other, below, out=other)
     parts = (above, below, base, other)
     return value, *(parts if weights is None else (weights * part for part in parts))
+
+
+def interval_sum(upper: np.ndarray, shrink: Any, weights: np.ndarray | None) -> float:
+    """The first of the results of `interval_terms`."""
+    growth = np.exp(-upper)
+    factors = growth + shrink
+    growth += 1.0
+    factors *= growth
+    return _interval_value(factors, upper, weights)
+
+
+def _interval_value(factors: np.ndarray, upper: np.ndarray, weights: np.ndarray | None) -> float:
+    if weights is None:
+        return _log_sum(factors) + float(upper.sum())
+    return float(weights @ (np.log(factors) + upper))
 
 
 def log_total(factors: Any, weights: np.ndarray | None, n: int) -> float:

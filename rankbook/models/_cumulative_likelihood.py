@@ -27,6 +27,8 @@ __all__ = ["Likelihood", "fit", "log_probabilities"]
 _CLOSE = 0.01
 # Gain of the likelihood from which two Newton steps are enough to its last digits.
 _GAIN = 30.0
+# A larger gain than this means that the part of the items does not stand for all.
+_LARGEST_GAIN = 4.0 * _GAIN
 
 
 class Likelihood:
@@ -82,6 +84,17 @@ class Likelihood:
         lower = np.tril_indices(len(params), -1)
         hessian[lower] = hessian.T[lower]
         return value, gradient, hessian
+
+    def gradient(self, params: np.ndarray) -> np.ndarray:
+        """Gradient alone, where there are no scale columns and all thresholds are in order."""
+        gradient = self.penalty * params
+        for _, block in self.design.blocks():
+            ends = self._ends(block, params)
+            assert ends is not None
+            _, terms = self.link.value_terms(*ends, block.weights)
+            gradient[: self.first] += block.x.T @ terms.eta
+            self._add_slopes(gradient, block, terms)
+        return gradient
 
     def scores(self, params: np.ndarray) -> np.ndarray:
         """Gradient of each item's -log P, not weighted, in the design's order."""
@@ -164,15 +177,19 @@ class Likelihood:
         products = _products(block, terms)
         hessian[:p, :p] += products[:, :p]
         gradient[:p] += products[:, p]
-        pieces = ((terms.u, terms.uu), (terms.l, terms.ll))
+        self._add_slopes(gradient, block, terms)
         for end, k in self._finite(block):
             own, first = self._own(k), p + 1 + end * width
-            slope, bend = pieces[end]
-            gradient[own] += block.w.T @ slope if width > 1 else -slope.sum()
             hessian[:p, own] += products[:, first : first + width]
-            hessian[own, own] += _own_gram(block, bend)
+            hessian[own, own] += _own_gram(block, (terms.uu, terms.ll)[end])
         if 0 < block.k < self.sizes[2]:
             hessian[self._own(block.k - 1), self._own(block.k)] += _own_gram(block, terms.ul)
+
+    def _add_slopes(self, gradient, block: Block, terms: Terms) -> None:
+        """Add a block's terms to the thresholds' part of the gradient."""
+        for end, k in self._finite(block):
+            slope = (terms.u, terms.l)[end]
+            gradient[self._own(k)] += block.w.T @ slope if self.sizes[1] else -slope.sum()
 
     def _stretch(self, terms: Terms, ends: tuple[Any, Any, Any]) -> np.ndarray:
         """Derivative of each item's term with respect to its logarithm of the spread."""
@@ -249,7 +266,8 @@ def fit(
     """Newton from the best cheap start.
 
     With many items, a first fit on a thinned sample and a step on a larger one cost a fraction
-    of one pass and leave only the last, quadratically convergent steps for the full sample.
+    of one pass and leave only the last, quadratically convergent steps for the full sample; the
+    first of these takes the larger one's Hessian, and needs only the gradient of all items.
     """
     design = likelihood.design
     start = likelihood.start()
@@ -259,14 +277,17 @@ def fit(
         # About half the parameters, over the share of the items, is what the likelihood then gains.
         n_items = int(design.n_items * design.n_parameters / (2 * _GAIN))
         if early is not None and 2 * thin.n_items < n_items < design.n_items / 2:
-            better = _early(design.thinned(n_items), likelihood, early, 0)
-            early = early if better is None else better
-        start = start if early is None else early
+            better = _early(design.thinned(n_items), likelihood, early[0], 0)
+            early = early if better is None else _corrected(likelihood, *better)
+        start = start if early is None else early[0]
     return minimize(likelihood, start, tol=tol * design.total, max_iter=max_iter, callback=callback)
 
 
-def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -> np.ndarray | None:
-    """Estimate on a thinned sample, whose last step needs no check at its end."""
+Early = tuple[np.ndarray, np.ndarray]
+
+
+def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -> Early | None:
+    """Estimate on a thinned sample, whose last step needs no check at its end, and its Hessian."""
     thin = Likelihood(design, full.link)
     thin.penalty = full.penalty * design.total / full.design.total
     result = minimize(thin, start, tol=_CLOSE * design.total, max_iter=max_iter)
@@ -275,5 +296,16 @@ def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -
     last = result.x - np.linalg.lstsq(result.hessian, result.gradient, rcond=None)[0]
     for params in (last, result.x):
         if full.is_inside(params):
-            return params
+            return params, result.hessian * (full.design.total / design.total)
     return None
+
+
+def _corrected(full: Likelihood, params: np.ndarray, hessian: np.ndarray) -> Early:
+    """A step of the full sample by a part's Hessian, unless it is longer than chance makes it."""
+    if full.sizes[1] or full.sizes[3]:
+        # Nominal and scale columns bend the likelihood more, and need both exact steps as before.
+        return params, hessian
+    gradient = full.gradient(params)
+    step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+    close = 0.5 * float(gradient @ step) <= _LARGEST_GAIN
+    return (params - step if close and full.is_inside(params - step) else params), hessian

@@ -151,10 +151,16 @@ class _Curvature:
         """The exact solution, by the smaller of two matrices."""
         p, k = len(self.ridge), len(self.weight)
         if self.rows is not None and k < p:
-            scaled = self.rows / self.ridge
-            inner = _dense(scaled @ self.rows.T) + np.eye(k)
-            return b / self.ridge - scaled.T @ _factored(inner, np.atleast_1d(scaled @ b))
-        matrix = self.design.pair_gram(self.upper, self.lower, self.weight)
+            # A matrix times its own transpose takes half the work of other products.
+            root = np.sqrt(self.ridge)
+            scaled = self.rows * (1.0 / root)
+            inner = _dense(scaled @ scaled.T) + np.eye(k)
+            rest = scaled.T @ _factored(inner, np.atleast_1d(scaled @ (b / root)))
+            return (b / root - rest) / root
+        if self.rows is not None:
+            matrix = _dense(self.rows.T @ self.rows)
+        else:
+            matrix = self.design.pair_gram(self.upper, self.lower, self.weight)
         return _factored(matrix + np.diag(self.ridge), b)
 
 

@@ -46,8 +46,9 @@ MAX_COLUMNS = 300
 _PROXY_STEPS = 12
 # A part must have this many items for each column to stand for the whole.
 _PROXY_ITEMS = 200
-# Conjugate gradients take about this many products a step; a matrix may cost as much.
-_PRODUCTS = 40.0
+# Conjugate gradients take about this many products a step, in a whitened basis and without one;
+# a matrix may cost as much.
+_WHITE_PRODUCTS, _PRODUCTS = 15.0, 40.0
 # Multiply-adds of a dense product in the time of one on a kept pair.
 _DENSE_SPEED = 10.0
 # Curvature that flat directions are given, of columns of unit size.
@@ -212,7 +213,8 @@ class PairRisk:
         # Numbers of multiply-adds: X'(LX), and L v, X v, X' u for a product.
         edges = 2.0 * pairs + n
         matrix = edges * p + n * p * p / _DENSE_SPEED
-        return matrix <= _PRODUCTS * (2.0 * edges + 2.0 * n * p)
+        products = _WHITE_PRODUCTS if p <= min(MAX_COLUMNS, n) else _PRODUCTS
+        return matrix <= products * (2.0 * edges + 2.0 * n * p)
 
     def product(self, point: Any, v: np.ndarray) -> np.ndarray:
         """Hessian at a point times a vector of coefficients."""
