@@ -429,6 +429,17 @@ def test_an_order_that_is_not_best_is_improved_or_found_unproved():
     assert not proved_order(integer_weights(a), start, limit=0)[1]
 
 
+def test_a_proof_waits_for_branches_where_the_first_program_is_fractional():
+    rng = np.random.default_rng(8)
+    a = rng.integers(0, 2**20, (9, 9))
+    np.fill_diagonal(a, 0)
+    start = rng.permutation(9)
+    order, proved = proved_order(integer_weights(a), start)
+    assert proved
+    assert order_penalty(order, a) == graphs.minimum_edge_loss(a, "subsets")
+    assert not proved_order(integer_weights(a), start, limit=1)[1]
+
+
 def test_an_order_without_a_proof_is_said(monkeypatch):
     monkeypatch.setattr(_linear_order, "proved_order", lambda a, order: (order, False))
     rng = np.random.default_rng(5)

@@ -78,11 +78,10 @@ class _Blocks:
         is_start = np.ones(low.size, dtype=bool)
         is_start[1:] = (self.group[1:] != self.group[:-1]) | (self.block[1:] != self.block[:-1])
         starts = np.flatnonzero(is_start)
-        ends = np.append(starts[1:], low.size)
-        seen_high, seen_low = running_sum(high), running_sum(low)
-        below = seen_high[starts] - seen_high[self.block[starts]]
-        level = seen_high[ends] - seen_high[starts]
-        values = (seen_low[ends] - seen_low[starts]) * (below + ties * level)
+        seen = running_sum(high)
+        below = seen[starts] - seen[self.block[starts]]
+        level = np.add.reduceat(high, starts)
+        values = np.add.reduceat(low, starts) * (below + ties * level)
         return np.bincount(self.query[starts], weights=values, minlength=n_queries)
 
 
@@ -98,7 +97,8 @@ def _bitwise_errors(sample: Sample, ties: float, place: np.ndarray | None) -> np
     Bit by bit from the highest, items that agree on all higher bits form a block, in which a pair
     counts if the item with bit 0 has the larger score; then each block is split in two, its order
     kept. With places, a pair counts its distance by way of the lowest place in the high half: the
-    two parts are never negative, so that no digits cancel.
+    two parts are never negative, and do not cancel. Sums run on from block to block, though, so
+    that errors of rounding are relative to the distances in all blocks of a bit, not in one.
     """
     data, n_queries = ordered(sample), sample.n_queries
     query = data.item_query()

@@ -133,6 +133,13 @@ def test_damaged_files_are_named(toy, name):
         load_uci("vote", toy)
 
 
+@pytest.mark.parametrize("name", ["packed-empty.csv.gz", "empty.csv", "blank.csv", "no-data.arff"])
+def test_a_file_without_rows_is_said_to_have_none(toy, name):
+    (toy / f"vote.{name.split('.', 1)[1]}").write_bytes(BROKEN[name])
+    with pytest.raises(ValueError, match="it has no rows"):
+        load_uci("vote", toy)
+
+
 def test_unavailable_says_what_to_do(toy):
     with pytest.raises(DatasetUnavailable) as caught:
         load_uci("vote", toy)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,8 @@ from rankbook.metrics import (
     u_pairs,
     volume_under_surface,
 )
+from rankbook.metrics._bitwise import scale_errors
+from rankbook.metrics._counting import prepare
 
 MULTI = [pairwise_risk, pair_error_rates, u_pairs, u_ovo, u_cons, kendall_tau, volume_under_surface]
 U = [u_pairs, u_ovo, u_cons]
@@ -340,6 +343,23 @@ def test_bitwise_sums_agree_with_class_by_class(n_classes):
         keywords = {"sample_weight": weights, "qid": qid}
         assert u_ovo(y, scores, ties, **keywords) == pytest.approx(np.mean(ovo), rel=1e-11)
         assert u_cons(y, scores, ties, **keywords) == pytest.approx(np.mean(cons), rel=1e-11)
+
+
+def test_short_distances_beside_long_ones_keep_their_digits():
+    """Only two neighbours of sixteen classes are confused, a billionth of the others' distance."""
+    place = np.cumsum(np.where(np.arange(16) == 8, 1e-9, 1.0))
+    rng = np.random.default_rng(1)
+    y = np.repeat(np.arange(16), 5)
+    scores = place[y] + 3e-9 * rng.random(y.size)
+    weights = rng.random(y.size) + 0.1
+    expected = sum(
+        Fraction(weights[a]) * Fraction(weights[b]) * (Fraction(place[8]) - Fraction(place[7]))
+        for a, b in itertools.product(np.flatnonzero(y == 7), np.flatnonzero(y == 8))
+        if scores[a] > scores[b]
+    )
+    sample = prepare(y, scores, weights, None, None)
+    (found,) = scale_errors(sample, 0.5, place)
+    assert found == pytest.approx(float(expected), rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5, 20])

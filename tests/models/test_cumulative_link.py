@@ -166,3 +166,13 @@ def test_the_log_likelihood_is_that_of_the_estimate(link, max_iter):
         )
     prob = model.predict_proba(X)[np.arange(80), y]
     assert model.log_likelihood_ == pytest.approx(np.log(prob).sum(), rel=1e-12)
+
+
+def test_a_loose_tolerance_ends_with_one_more_step():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.digitize(X @ [1, -0.5, 0.2] + rng.logistic(size=300), [-1, 0, 1.5])
+    exact = CumulativeLink(tol=1e-12).fit(X, y).params_
+    # Newton's error is squared at each step: 0.15, 0.009, 0.00005.
+    for tol, error in ((1e-2, 0.02), (1e-3, 2e-4), (1e-6, 1e-8)):
+        assert np.abs(CumulativeLink(tol=tol).fit(X, y).params_ - exact).max() < error

@@ -385,3 +385,13 @@ def test_penalties_that_differ_by_rounding_alone_are_ties():
     assert FinitePopulation([p, twin]).bayes_ordering().scores.tolist() == [0.0, 0.0]
     other = p + 1e-9 * np.array([-1, 0, 0, 1])
     assert FinitePopulation([p, other]).bayes_ordering().scores.tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_posterior_is_one_level_whatever_the_rounding(seed):
+    rng = np.random.default_rng(seed)
+    posterior = np.tile(rng.dirichlet(np.ones(4)), (3, 1))
+    population = FinitePopulation(posterior, rng.dirichlet(np.ones(3)))
+    weights = population.pair_weights()
+    assert (weights != weights.T).any()  # penalties that are equal but for their last bits
+    assert population.bayes_ordering().scores.tolist() == [0.0, 0.0, 0.0]
