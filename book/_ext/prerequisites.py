@@ -12,13 +12,16 @@ import json
 import re
 from dataclasses import dataclass
 from html import escape
+from itertools import accumulate, combinations, pairwise
+from math import hypot
 from pathlib import Path
 
 from docutils import nodes
 from docutils.statemachine import StringList
+from sklearn.isotonic import isotonic_regression
 from sphinx.util.docutils import SphinxDirective
 
-STEP_X, STEP_Y, RADIUS = 62, 74, 19
+STEP_X, STEP_Y, RADIUS, CORNER = 62, 74, 19, 16
 PARTS = ("#9ccbe8", "#f2c879", "#a8dcc4", "#e7b6d2", "#d6d6d6")  # fills, one a part of the book
 
 
@@ -101,65 +104,116 @@ def edges(chapters: dict[str, Chapter]) -> list[tuple[str, str]]:
     ]
 
 
-def places(chapters: dict[str, Chapter]) -> dict[str, tuple[float, float]]:
-    """Where the drawing puts each chapter: below all that it needs, near to it."""
+Spot = str | tuple[str, str, int]  # a chapter, or where an arrow passes a row
+
+
+def rows_of(chapters: dict[str, Chapter]) -> tuple[list[list[Spot]], list[tuple[Spot, Spot]]]:
+    """Rows of the drawing, each chapter below all that it needs, and the steps of the arrows.
+
+    An arrow that passes a row has a spot of its own in it, so that it runs through no circle.
+    """
     level: dict[str, int] = {}
     for label, chapter in chapters.items():
         level[label] = 1 + max((level[need] for need in chapter.needs), default=-1)
-    rows = [[c for c in chapters if level[c] == row] for row in range(max(level.values()) + 1)]
-    widest = max(map(len, rows))
-    at: dict[str, tuple[float, float]] = {}
-    for row, labels in enumerate(rows):
-        above = {
-            label: sum(at[n][0] for n in chapters[label].needs) / len(chapters[label].needs)
-            if chapters[label].needs
-            else 0.0
-            for label in labels
-        }
-        labels.sort(key=lambda label: above[label])
-        shift = (widest - len(labels)) / 2 + (0.25 if row % 2 else -0.25)
-        for column, label in enumerate(labels):
-            at[label] = (STEP_X * (column + shift + 1), STEP_Y * row + 2 * RADIUS)
-    return at
+    rows: list[list[Spot]] = [[] for _ in range(max(level.values()) + 1)]
+    for label in chapters:
+        rows[level[label]].append(label)
+    steps: list[tuple[Spot, Spot]] = []
+    for start, end in edges(chapters):
+        passed = [(start, end, row) for row in range(level[start] + 1, level[end])]
+        for spot in passed:
+            rows[spot[2]].append(spot)
+        path = [start, *passed, end]
+        steps += zip(path, path[1:], strict=False)
+    return rows, steps
 
 
-def arrow(start: str, end: str, at: dict[str, tuple[float, float]]) -> str:
-    """An arrow between two circles, bent as little as it takes to pass the others."""
-    (x1, y1), (x2, y2) = at[start], at[end]
-    others = [place for label, place in at.items() if label not in (start, end)]
+def crossings(rows: list[list[Spot]], steps: list[tuple[Spot, Spot]]) -> int:
+    """How many pairs of steps cross."""
+    column = {spot: i for row in rows for i, spot in enumerate(row)}
+    line = {spot: i for i, row in enumerate(rows) for spot in row}
+    return sum(
+        line[a] == line[c] and (column[a] - column[c]) * (column[b] - column[d]) < 0
+        for (a, b), (c, d) in combinations(steps, 2)
+    )
 
-    def room(bend: float) -> float:
-        """The least distance of the curve's points to the centre of another circle."""
-        middle = (x1 + x2) / 2 + bend, (y1 + y2) / 2
-        return min(
-            (
-                ((1 - t) ** 2 * x1 + 2 * t * (1 - t) * middle[0] + t**2 * x2 - x) ** 2
-                + ((1 - t) ** 2 * y1 + 2 * t * (1 - t) * middle[1] + t**2 * y2 - y) ** 2
-            )
-            ** 0.5
-            for x, y in others
-            for t in (i / 20 for i in range(21))
+
+def layout(chapters: dict[str, Chapter]) -> dict[Spot, tuple[float, float]]:
+    """The places of all spots: rows are sorted by their neighbours, then drawn towards them."""
+    rows, steps = rows_of(chapters)
+    near: dict[Spot, list[Spot]] = {spot: [] for row in rows for spot in row}
+    for start, end in steps:
+        near[start].append(end)
+        near[end].append(start)
+
+    def wish(spot: Spot, x: dict[Spot, float]) -> float:
+        return sum(x[other] for other in near[spot]) / len(near[spot]) if near[spot] else x[spot]
+
+    best = [list(row) for row in rows]
+    for sweep in range(12):
+        for row in rows if sweep % 2 else rows[::-1]:
+            x = {spot: i - len(line) / 2 for line in rows for i, spot in enumerate(line)}
+            row.sort(key=lambda spot: wish(spot, x))
+        if crossings(rows, steps) < crossings(best, steps):
+            best = [list(row) for row in rows]
+    # A circle takes a column, an arrow that passes half of one.
+    width = {spot: STEP_X * (1.0 if isinstance(spot, str) else 0.6) for spot in near}
+    offset: dict[Spot, float] = {}
+    for row in best:
+        sums = accumulate(((width[a] + width[b]) / 2 for a, b in pairwise(row)), initial=0.0)
+        offset.update(zip(row, sums, strict=True))
+    x = {spot: offset[spot] - offset[row[-1]] / 2 for row in best for spot in row}
+    for sweep in range(40):
+        for row in best if sweep % 2 else best[::-1]:
+            free = isotonic_regression([wish(spot, x) - offset[spot] for spot in row])
+            x.update({spot: at + offset[spot] for spot, at in zip(row, free, strict=True)})
+    left = min(x.values())
+    return {
+        spot: (x[spot] - left + STEP_X, STEP_Y * i + 2 * RADIUS)
+        for i, row in enumerate(best)
+        for spot in row
+    }
+
+
+def path_of(start: str, end: str, at: dict[Spot, tuple[float, float]]) -> list[tuple[float, float]]:
+    """The corners of an arrow, from rim to rim."""
+    passed = sorted(
+        (spot for spot in at if not isinstance(spot, str) and spot[:2] == (start, end)),
+        key=lambda spot: spot[2],
+    )
+    points = [at[spot] for spot in (start, *passed, end)]
+
+    def rim(centre: tuple[float, float], towards: tuple[float, float]) -> tuple[float, float]:
+        length = hypot(towards[0] - centre[0], towards[1] - centre[1])
+        part = RADIUS / length
+        return (
+            centre[0] + part * (towards[0] - centre[0]),
+            centre[1] + part * (towards[1] - centre[1]),
         )
 
-    bends = sorted((STEP_X * k / 4 for k in range(-8, 9)), key=abs)
-    bend = next((b for b in bends if not others or room(b) > RADIUS + 4), 0.0)
-    middle_x, middle_y = (x1 + x2) / 2 + bend, (y1 + y2) / 2
+    return [rim(points[0], points[1]), *points[1:-1], rim(points[-1], points[-2])]
 
-    def rim(x: float, y: float) -> tuple[float, float]:
-        """Where the curve leaves the circle around (x, y)."""
-        length = ((middle_x - x) ** 2 + (middle_y - y) ** 2) ** 0.5
-        return x + RADIUS * (middle_x - x) / length, y + RADIUS * (middle_y - y) / length
 
-    (x1, y1), (x2, y2) = rim(x1, y1), rim(x2, y2)
+def arrow(start: str, end: str, at: dict[Spot, tuple[float, float]]) -> str:
+    """An arrow between two circles; at its corners it is round."""
+    points = path_of(start, end, at)
+    text = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for before, (x, y), after in zip(points, points[1:], points[2:], strict=False):
+        (a, b), (c, d) = (
+            (x + CORNER * (u - x) / hypot(u - x, v - y), y + CORNER * (v - y) / hypot(u - x, v - y))
+            for u, v in (before, after)
+        )
+        text += f"L{a:.1f} {b:.1f}Q{x:.1f} {y:.1f} {c:.1f} {d:.1f}"
+    text += f"L{points[-1][0]:.1f} {points[-1][1]:.1f}"
     return (
-        f'<path d="M{x1:.1f} {y1:.1f}Q{middle_x:.1f} {middle_y:.1f} {x2:.1f} {y2:.1f}" fill="none" '
+        f'<path d="{text}" fill="none" '
         'stroke="currentColor" stroke-width="1.2" marker-end="url(#tip)"/>'
     )
 
 
 def drawing(chapters: dict[str, Chapter]) -> str:
     """The graph as SVG: circles with the chapters' numbers, arrows to those that need them."""
-    at = places(chapters)
+    at = layout(chapters)
     width = max(x for x, _ in at.values()) + STEP_X
     height = max(y for _, y in at.values()) + 2 * RADIUS
     folders = list(dict.fromkeys(Path(c.docname).parent.name for c in chapters.values()))
@@ -248,6 +302,17 @@ class Chapters(FromChapters):
         return self.parse(lines)
 
 
+def hours(minutes: int) -> str:
+    """A length of time in words, to half an hour.
+
+    >>> hours(85), hours(60), hours(200)
+    ('1½ hours', '1 hour', '3½ hours')
+    """
+    halves = max(1, round(minutes / 30))
+    number = f"{halves // 2 or ''}{'½' * (halves % 2)}"
+    return f"{number} hour{'s' * (halves > 2)}"
+
+
 class Plan(FromChapters):
     """A course that respects the prerequisites."""
 
@@ -258,9 +323,7 @@ class Plan(FromChapters):
         course = plan(book_of(self.env.app), self.arguments[0].split())
         minutes = sum(chapter.reading for chapter in course)
         names = ", ".join(f"{{ref}}`{chapter.label}`" for chapter in course)
-        return self.parse(
-            [f"{names}: {len(course)} chapters, {minutes / 60:.0f} hours of reading."]
-        )
+        return self.parse([f"{names}: {len(course)} chapters, {hours(minutes)} of reading."])
 
 
 def outdated(app, env, added, changed, removed) -> list[str]:

@@ -111,12 +111,12 @@ class Chapter:
         made.id = cell.get("id", f"code-{index:03d}")
         self.cells.append(made)
 
-    def pass_cells(self, until: int, title: str | None = None) -> None:
+    def pass_cells(self, until: int) -> None:
         """Add the cells before `until` that have no node on the page: the checks."""
         for index in range(self.next, until):
             cell = self.source.cells[index]
             if cell.cell_type == "code" and "remove-cell" in cell.metadata.get("tags", []):
-                self.add_code(index, title)
+                self.add_code(index)
         self.next = max(self.next, until)
 
     def walk(self, children, depth: int = 0) -> None:
@@ -140,7 +140,7 @@ class Chapter:
     def add_cell_node(self, node: nodes.container, title: str | None = None) -> None:
         """A code cell, and the captions of its figures."""
         index = node["cell_index"]
-        self.pass_cells(index, title)
+        self.pass_cells(index)
         self.add_code(index, title)
         self.next = index + 1
         for figure in node.findall(nodes.figure):
@@ -148,20 +148,21 @@ class Chapter:
                 self.add_text(caption)
 
     def add_solution(self, node: nodes.Element) -> None:
-        """A solution with code: its text folds piece by piece, its cells under a title."""
-        head, words = self.writer.solution_head(node), []
-        part = 0
-        for child in [*unwrap(split_title(node)[1]), None]:
-            if child is not None and not is_code(child):
-                words.append(child)
-                continue
-            text = self.writer.text(words)
-            words = []
-            if text:
-                self.add_text(fold(head if part == 0 else f"{head}, continued", text))
-                part += 1
-            if child is not None:
-                self.add_cell_node(child, f"# @title {head}: code")
+        """A solution with code: all of it in one fold, and its cells, folded, below to be run.
+
+        A cell cannot stand inside a fold, so whoever opens the solution reads a copy of the code.
+        """
+        head, blocks, cells = self.writer.solution_head(node), [], []
+        for child in unwrap(split_title(node)[1]):
+            if is_code(child):
+                cells.append(child)
+                code = without_glue(self.source.cells[child["cell_index"]].source)
+                blocks.append(f"```python\n{code}\n```")
+            else:
+                blocks += self.writer.blocks([child])
+        self.add_text(fold(head, "\n\n".join(blocks)))
+        for cell in cells:
+            self.add_cell_node(cell, f"# @title {head}: its code, to run")
 
     def finish(self) -> list[nbformat.NotebookNode]:
         """All cells, the last checks too."""

@@ -10,14 +10,22 @@ document.addEventListener("DOMContentLoaded", () => {
   sidebar?.setAttribute("role", "navigation");
   sidebar?.setAttribute("aria-label", "Book");
 
-  // A long identifier may break after a dot, a comma or an underscore, and nowhere else.
+  // An identifier that fits on a phone's line stays whole. A longer one may break after a dot or a
+  // bracket, and after an underscore only where that does not help. So does a line of code, which
+  // has spaces.
+  const whole = 30;
   document.querySelectorAll("article :not(pre) > code, .bd-sidebar-secondary code, article .sig-name")
     .forEach((code) => {
       const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
       const texts = [];
       while (walker.nextNode()) texts.push(walker.currentNode);
+      if (code.textContent.length <= whole && !/\s/.test(code.textContent)) {
+        code.classList.add("whole");
+        return;
+      }
       texts.filter((text) => text.length > 12).forEach((text) => {
-        const pieces = text.data.split(/(?<=[._,(/=])/);
+        const pieces = text.data.split(/(?<=[.,(/=])/).flatMap((piece) =>
+          piece.length > whole ? piece.split(/(?<=_)/) : [piece]);
         text.replaceWith(...pieces.flatMap((piece, i) =>
           i ? [document.createElement("wbr"), piece] : [piece]));
       });

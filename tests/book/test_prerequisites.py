@@ -2,8 +2,10 @@
 
 import json
 import re
+from itertools import combinations, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -77,15 +79,32 @@ def test_a_chapter_that_needs_a_later_one_is_an_error(small):
 
 
 def test_the_drawing_covers_no_circle(book):
-    from prerequisites import RADIUS, drawing, edges, places
+    from prerequisites import RADIUS, drawing, edges, layout, path_of
 
-    spots = list(places(book).values())
-    for i, (x, y) in enumerate(spots):
-        for u, v in spots[i + 1 :]:
-            assert (x - u) ** 2 + (y - v) ** 2 > (2 * RADIUS) ** 2, "two circles overlap"
+    at = layout(book)
+    circles = {label: at[label] for label in book}
+    for (x, y), (u, v) in combinations(circles.values(), 2):
+        assert (x - u) ** 2 + (y - v) ** 2 > (2 * RADIUS) ** 2, "two circles overlap"
+    for start, end in edges(book):
+        for (x, y), (u, v) in pairwise(path_of(start, end, at)):
+            spots = [(x + t * (u - x), y + t * (v - y)) for t in np.linspace(0, 1, 50)]
+            for label, centre in circles.items():
+                clear = min(np.hypot(a - centre[0], b - centre[1]) for a, b in spots)
+                assert label in (start, end) or clear > RADIUS + 3, f"{start}-{end} meets {label}"
     svg = drawing(book)
     assert svg.count("<circle") == len(book)
     assert svg.count("marker-end") == len(edges(book))
+
+
+def test_reading_time_in_words():
+    from prerequisites import hours
+
+    assert [hours(minutes) for minutes in (20, 60, 85, 200)] == [
+        "½ hour",
+        "1 hour",
+        "1½ hours",
+        "3½ hours",
+    ]
 
 
 def test_every_course_of_the_teaching_page_respects_the_prerequisites(book, html):
@@ -93,7 +112,7 @@ def test_every_course_of_the_teaching_page_respects_the_prerequisites(book, html
     page = html / "book" / "reference" / "teaching.html"
     soup = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
     label = {Path(chapter.docname).stem: name for name, chapter in book.items()}
-    courses = [dd for dd in soup.select("dl > dd") if "hours of reading" in dd.get_text()]
+    courses = [dd for dd in soup.select("dl > dd") if "of reading" in dd.get_text()]
     assert len(courses) >= 5
     lists = [[a["href"] for a in course.find_all("a")] for course in courses]
     lists.append([row.find("a")["href"] for row in soup.select("table tbody tr") if row.find("a")])

@@ -99,18 +99,35 @@ def test_theorems_exercises_and_figures_are_all_there(both):
     assert len(re.findall(r"^\*\*Fig\. \d+\.\d+\*\* ", text, re.M)) == len(figures)
 
 
-def test_solutions_are_folded(both):
+def test_solutions_are_folded_whole(both):
+    """Text and code open with one click; the cells below, to be run, are folded."""
     source, text = text_of(both[0]), text_of(both[1])
     written = re.findall(r"\{solution(?:-start)?\}\s*\S+", source)
     opening = r"<summary>(Solution to Exercise \d+\.\d+)[^<]*</summary>"
-    folded = set(re.findall(rf"<details>\n{opening}\n\n.*?</details>", text, re.S))
-    for cell in kind(both[1], "code"):
-        if title := re.match(r"# @title (Solution to Exercise [\d.]+): code\n", cell["source"]):
-            assert cell["metadata"]["jupyter"]["source_hidden"] is True
-            folded.add(title[1])
+    folded = dict(re.findall(rf"<details>\n{opening}\n\n(.*?)</details>", text, re.S))
     assert len(folded) == len(written), f"{len(folded)} of {len(written)} solutions are folded"
+    shown = 0
+    for cell in kind(both[1], "code"):
+        if title := re.match(r"# @title (Solution to Exercise [\d.]+): its code", cell["source"]):
+            assert cell["metadata"]["jupyter"]["source_hidden"] is True
+            code = cell["source"].split("\n", 1)[1]
+            assert f"```python\n{code}\n```" in folded[title[1]]
+            shown += 1
+    assert shown == len(solution_cells(both[0])), "a solution hides its code"
     outside = re.sub(r"<details>.*?</details>", "", text, flags=re.S)
     assert "Solution to" not in outside
+
+
+def solution_cells(cells):
+    """The code cells that stand in solutions and that the page shows."""
+    found, inside = [], False
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            marks = re.findall(r"\{solution-(start|end)\}", cell["source"])
+            inside = marks[-1] == "start" if marks else inside
+        elif inside and "remove-cell" not in cell["metadata"].get("tags", []):
+            found.append(cell)
+    return found
 
 
 def test_references_stand_at_the_end(both):
