@@ -172,7 +172,8 @@ def _chunks(lengths: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray | slic
         rows = max(_CHUNK // int(lengths[similar].max()), 1)
         for queries in np.split(similar, range(rows, similar.size, rows)):
             width, begin = int(lengths[queries].max()), int(first[queries[0]])
-            if first[queries[-1]] + width - begin == width * queries.size:
+            in_a_row = first[queries[-1]] - begin == width * (queries.size - 1)
+            if in_a_row and (lengths[queries] == width).all():
                 yield queries, slice(begin, begin + width * queries.size)
                 continue
             column = np.arange(width)

@@ -541,3 +541,12 @@ def test_bad_lists(name, y, scores, error, message):
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("sizes", [(6, 2, 8), (4, 8, 8, 8, 8, 8, 6), (8, 8, 6), (5, 3, 8, 8)])
+def test_lists_of_similar_lengths_are_not_taken_for_equal_ones(sizes):
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(len(sizes)), sizes)
+    y, scores = rng.integers(0, 4, len(qid)), rng.normal(size=len(qid))
+    alone = [m.ndcg(y[qid == q], scores[qid == q]) for q in range(len(sizes))]
+    np.testing.assert_allclose(m.ndcg(y, scores, qid=qid, per_query=True), alone, rtol=1e-12)
