@@ -174,7 +174,7 @@ def _zip_problem(info: zipfile.ZipInfo) -> str:
 def _collect(entries: list[_Entry]) -> Submissions:
     if len(entries) > MEMBERS:
         raise ValueError(f"path must hold at most {MEMBERS} files")
-    entries = [entry for entry in entries if not _is_litter(entry.name)]
+    entries = [entry for entry in entries if entry.problem or not _is_litter(entry.name)]
     layout = _layout(entries)
     students: dict[str, _Student] = {}
     refused: list[tuple[str, str]] = []

@@ -7,8 +7,8 @@ import pytest
 from tests.grading.attacks import HONEST, KILLED, ON_MACHINE, ON_SCORES
 from tests.grading.conftest import notebook
 
-QUICK_SCORES = ("empty", "hidden tests from files", "equal to everything", "forged print", "NaN")
-QUICK_MACHINE = ("50 GB", "writes outside", "network", "forks")
+QUICK_SCORES = ("empty", "hidden tests from files", "equal to everything", "forged print")
+QUICK_MACHINE = ("50 GB", "writes outside", "forks")
 
 
 def earned(result):
@@ -99,46 +99,33 @@ def test_what_ends_in_an_answer_costs_that_answer_alone(stopped, name):
     assert earned(result)["P9.1"] == 4 and result["flags"]
 
 
+# Answers to the question that forbids numpy.sum and statistics, and what comes of them.
+WAYS = {
+    "attribute": "import numpy as np\ndef total(x): return np.sum(x)",
+    "alias": "from numpy import sum as plus\ndef total(x): return plus(x)",
+    "star": "from numpy import *\ndef total(x): return sum(x)",
+    "helper": "import numpy as np\ndef helper(x): return np.sum(x)\ndef total(x): return helper(x)",
+    "lambda": "import numpy\ntotal = lambda x: numpy.sum(x)",
+    "inside": "def total(x):\n    import statistics as s\n    return s.fsum(x)",
+    "getattr": "import numpy as np\nplus = getattr(np, 'su' + 'm')\ndef total(x): return plus(x)",
+    "dynamic": "def total(x):\n    m = __import__('statis' + 'tics')\n"
+    "    return m.fmean(x) * len(x)",
+    "hook off": "import sys\ndef total(x):\n    sys.setprofile(None)\n    return sum(x.tolist())",
+    "allowed": "import numpy as np, statistics\ndef other(x): return np.sum(x)\n"
+    "def total(x): return np.cumsum(x)[-1]",
+}
+QUICK_WAYS = ("attribute", "getattr", "allowed")
+
+
 @pytest.fixture(scope="module")
-def ruled(grader):
-    """Answers to the question that forbids numpy.sum and statistics, by the way they take."""
-    answers = {
-        "attribute": "import numpy as np\ndef total(x): return np.sum(x)",
-        "alias": "from numpy import sum as plus\ndef total(x): return plus(x)",
-        "star": "from numpy import *\ndef total(x): return sum(x)",
-        "helper": "import numpy as np\ndef helper(x): return np.sum(x)\n"
-        "def total(x): return helper(x)",
-        "lambda": "import numpy\ntotal = lambda x: numpy.sum(x)",
-        "inside": "def total(x):\n    import statistics as s\n    return s.fsum(x)",
-        "getattr": "import numpy as np\nplus = getattr(np, 'su' + 'm')\n"
-        "def total(x): return plus(x)",
-        "dynamic": "def total(x):\n    m = __import__('statis' + 'tics')\n"
-        "    return m.fmean(x) * len(x)",
-        "hook off": "import sys\ndef total(x):\n    sys.setprofile(None)\n"
-        "    return sum(x.tolist())",
-        "allowed": "import numpy as np, statistics\ndef other(x): return np.sum(x)\n"
-        "def total(x): return np.cumsum(x)[-1]",
-    }
-    return grader.grade("ruled", {f"{n}.ipynb": notebook(a) for n, a in answers.items()})[0]
+def ruled(grader, request):
+    names = batch(request, QUICK_WAYS, WAYS)
+    return grader.grade("ruled", {f"{n}.ipynb": notebook(WAYS[n]) for n in names})[0]
 
 
-@pytest.mark.parametrize(
-    "name, wanted",
-    [
-        ("attribute", "forbidden"),
-        ("alias", "forbidden"),
-        ("star", "forbidden"),
-        ("helper", "forbidden"),
-        ("lambda", "forbidden"),
-        ("inside", "forbidden"),
-        ("getattr", "forbidden"),
-        ("dynamic", "forbidden"),
-        ("hook off", "unsure"),
-        ("allowed", "passed"),
-    ],
-)
-def test_the_import_rule(ruled, name, wanted):
-    result = ruled[name]
+@pytest.mark.parametrize("name", some(WAYS, QUICK_WAYS))
+def test_the_import_rule(ruled, name):
+    result, wanted = ruled[name], {"hook off": "unsure", "allowed": "passed"}.get(name, "forbidden")
     assert status(result)["P9.3"] == wanted, result
     assert earned(result)["P9.3"] == {"forbidden": 0, "unsure": None, "passed": 3}[wanted]
     assert bool(result["flags"]) == (wanted != "passed")

@@ -1,0 +1,158 @@
+"""What is written for people and for learning management systems."""
+
+import csv
+import io
+from html.parser import HTMLParser
+
+import pytest
+
+from rankbook.grading import load_checks
+from rankbook.grading._records import Outcome, Result
+from rankbook.grading.feedback import feedback
+from rankbook.grading.gradebook import canvas_sheet, gradebook, moodle_sheet, to_nbgrader
+from rankbook.grading.report import discrimination, report, similar_answers
+from tests.grading.conftest import CHECKS
+
+POINTS = {"P9.1": 4.0, "P9.2": 3.0, "P9.3": 3.0, "P9.4": 5.0}
+EVIL = "=1+1<script>alert(1)</script>"
+
+
+@pytest.fixture(scope="module")
+def checks():
+    return load_checks(CHECKS)
+
+
+def result(student, *earned, name="Ada", **fields):
+    outcomes = tuple(
+        Outcome(question, f"About {question}", possible, "killed" if e is None else "passed", e, "")
+        for (question, possible), e in zip(POINTS.items(), earned, strict=True)
+    )
+    return Result(student, name, outcomes, **fields)
+
+
+CLASS = [
+    result("101", 4.0, 3.0, 3.0, 5.0),
+    result("102", 4.0, 0.0, None, 2.5, name=EVIL, flags=("P9.3: stopped",)),
+    result("103", 0.0, 0.0, 0.0, 0.0),
+]
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text.removeprefix("\ufeff"))))
+
+
+def test_the_gradebook_leaves_open_what_is_undecided(checks):
+    ada, emmy, _ = rows(gradebook(CLASS, checks))
+    assert (ada["earned"], ada["possible"], ada["status"]) == ("15", "15", "complete")
+    assert emmy["P9.3"] == "" and emmy["status"] == "a human has to look"
+    assert emmy["name"].startswith("'=")
+
+
+def test_moodles_worksheet_keeps_all_but_the_grades():
+    sheet = (
+        "\ufeffIdentifier,Full name,Status,Grade,Maximum grade,Last modified (grade)\n"
+        'Participant 101,"Lovelace, Ada",Submitted,,15.00,-\n'
+        "Participant 102,Emmy,Submitted,1.00,15.00,-\nParticipant 104,Kurt,No submission,,15.00,-\n"
+    )
+    text = moodle_sheet(CLASS, sheet)
+    assert text.startswith("\ufeff")
+    assert [r["Grade"] for r in rows(text)] == ["15", "1.00", ""]
+    assert rows(text)[0]["Full name"] == "Lovelace, Ada"
+    german = sheet.replace("Grade", "Bewertung", 1).replace("Participant", "Teilnehmer/in")
+    assert rows(moodle_sheet(CLASS, german))[0]["Bewertung"] == "15"
+    other = sheet.replace("Grade", "Puntos", 1)
+    with pytest.raises(ValueError, match="--grade-column"):
+        moodle_sheet(CLASS, other)
+    assert rows(moodle_sheet(CLASS, other, "Puntos"))[0]["Puntos"] == "15"
+
+
+def test_moodle_without_a_worksheet():
+    ada, emmy, zero = rows(moodle_sheet(CLASS))
+    assert (ada["Identifier"], ada["Grade"]) == ("Participant 101", "15")
+    assert emmy["Grade"] == "" and zero["Grade"] == "0"
+    assert "Last modified (grade)" in ada
+
+
+def test_canvas_keeps_ids_and_the_row_of_points(checks):
+    sheet = (
+        "Student,ID,SIS User ID,SIS Login ID,Section,A tiny set (77),Other (78)\n"
+        "    Points Possible,,,,,15,10\n"
+        '"Lovelace, Ada",101,s1,ada,One,,3\n"Noether, Emmy",102,s2,emmy,One,,\n'
+    )
+    found = list(csv.reader(io.StringIO(canvas_sheet(CLASS, checks, sheet))))
+    assert found == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "A tiny set (77)"],
+        ["    Points Possible", "", "", "", "", "15"],
+        ["Lovelace, Ada", "101", "s1", "ada", "One", "15"],
+        ["Noether, Emmy", "102", "s2", "emmy", "One", ""],
+    ]
+    plain = rows(canvas_sheet(CLASS, checks, column="A tiny set (77)"))
+    assert plain[0]["Student"] == "    Points Possible"
+    assert [r["A tiny set (77)"] for r in plain] == ["15", "15", "", "0"]
+    with pytest.raises(ValueError, match="--grade-column"):
+        canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Another set"))
+
+
+class Tags(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.loads = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append(tag)
+        self.loads += [value for key, value in attributes if key in ("src", "href")]
+
+
+def test_pages_hold_everything_and_run_nothing(checks):
+    cells = ({"cell": 2, "line": 1, "error": EVIL},)
+    one = result("102", 4.0, 0.0, None, 2.5, name=EVIL, cells=cells, output=EVIL)
+    for text in (feedback(one, checks), report([*CLASS, one], checks, [(EVIL, EVIL)])):
+        tags = Tags(text)
+        assert "script" not in tags.found and not tags.loads
+        assert {"main", "h1", "caption", "title"} <= set(tags.found)
+        assert 'lang="en"' in text and 'scope="row"' in text
+    assert "6.5 of 15 points</strong> so far" in feedback(one, checks)
+
+
+def test_the_report_draws_the_class(checks):
+    text = report(CLASS, checks)
+    assert text.count("<svg") == 2 and "90-100: 1" in text and "P9.3: stopped" in text
+
+
+def test_discrimination_is_the_correlation_with_the_rest():
+    questions = [
+        result(str(i), e, 0.0, 0.0, r) for i, (e, r) in enumerate([(0, 1), (4, 5), (2, 3)])
+    ]
+    assert discrimination(questions, "P9.1") == pytest.approx(1.0)
+    assert discrimination(questions, "P9.2") != discrimination(questions, "P9.2")  # NaN
+
+
+def test_renamed_copies_are_found_and_common_code_is_not():
+    first = "def spread(x):\n" + "".join(
+        f"    a{i} = x[{i}] ** {i} - {i} * x[-{i}]\n" for i in range(9)
+    )
+    copy = first.replace("a", "b").replace("x", "values")
+    own = "def spread(x):\n" + "".join(f"    v = ({i} + x[{i}]) // 7\n" for i in range(9))
+    texts = {"ada": first, "eve": copy} | {f"s{i}": own for i in range(8)}
+    group = [result(s, 0.0, 0.0, 0.0, 0.0, answers={"spread": t}) for s, t in texts.items()]
+    assert [pair[:2] for pair in similar_answers(group)] == [("ada", "eve")]
+
+
+@pytest.mark.thorough
+def test_points_reach_the_gradebook_of_nbgrader(tmp_path):
+    from nbgrader.api import Gradebook
+
+    url = f"sqlite:///{tmp_path}/gradebook.db"
+    with Gradebook(url) as book:
+        book.add_assignment("P9")
+        book.add_notebook("P9", "P9")
+        for name, possible in POINTS.items():
+            kind = {"max_score": possible, "cell_type": "code"}
+            book.add_grade_cell(name, "P9", "P9", **kind)
+    assert to_nbgrader(CLASS, url, "P9", "P9", cells={"P9.2": "absent"}) == ["absent"]
+    with Gradebook(url) as book:
+        ada, emmy = (book.find_grade("P9.1", "P9", "P9", s) for s in ("101", "102"))
+        assert (ada.auto_score, emmy.auto_score) == (4.0, 4.0)
+        killed = book.find_grade("P9.3", "P9", "P9", "102")
+        assert killed.auto_score is None and killed.needs_manual_grade
