@@ -23,7 +23,9 @@ USER = 54321
 HERE = Path(__file__).parent
 CHECKS = HERE / "checks.py"
 # What the grader and the notebooks of these tests import.
-PACKAGES = ("numpy", "numpy.libs", "tqdm")
+PACKAGES = ("numpy", "numpy.libs", "tqdm", "scipy", "scipy.libs", "sklearn", "scikit_learn.libs")
+PACKAGES += ("joblib", "narwhals")
+MODULES = ("threadpoolctl.py",)
 
 
 def notebook(*cells, ids=()):
@@ -85,7 +87,9 @@ class Grader:
             site.mkdir()
             for name in PACKAGES:
                 if (self.site / name).is_dir():
-                    link_tree(self.site / name, site / name)
+                    link_tree(self.site / name, site / name, ("tests",))
+            for name in MODULES:
+                shutil.copy2(self.site / name, site / name)
             self.site = site
         if not is_reachable(self.source):
             link_tree(self.source / "rankbook", self.stage / "source" / "rankbook")
@@ -129,11 +133,12 @@ class Grader:
         out, err = process.communicate()
         return process.returncode, out, err
 
-    def grade(self, name, files, *options):
+    def grade(self, name, files, *options, checks=None):
         """Grade a folder of notebooks: the results by student, and the folder of the output."""
         folder = self.folder(name, files)
         output = self.folder(f"{name}-graded", {})
-        code, out, err = self.run(self.checks, folder, "--output", output, "--jobs", 2, *options)
+        checks = checks or self.checks
+        code, out, err = self.run(checks, folder, "--output", output, "--jobs", 2, *options)
         assert code == 0, err or out
         return results(output), output
 
