@@ -191,3 +191,13 @@ def test_huge_and_tiny_costs_lose_nothing(factor):
 def test_only_ratios_of_counts_matter(function, factor):
     counts = np.array([3.0, 2.0, 4.0])
     np.testing.assert_allclose(function(counts * factor), function(counts), rtol=1e-13)
+
+
+def test_costs_beyond_the_floats_are_refused():
+    with pytest.raises(ValueError, match="scale and weights must give costs within the range"):
+        costs.from_scale([0.0, 1e200], [1e100, 1e100])
+    with pytest.raises(ValueError, match="counts must not differ by more than"):
+        costs.ovo([1.0, 1e300])
+    heavy = 1e304 * costs.from_scale([0.0, 0.5, 1.0], [1.0, 1e3, 1.0])
+    with pytest.raises(ValueError, match="costs must give weights within the range of floats"):
+        costs.with_consistent_terms(heavy)

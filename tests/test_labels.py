@@ -213,3 +213,16 @@ def test_queries():
 def test_bad_queries_and_scores(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_fractions_and_decimals_are_compared_by_value():
+    codes, classes = check_labels([Fraction(1, 2), Decimal("0.25"), 1])
+    assert_array_equal(codes, [1, 0, 2])
+    assert classes.tolist() == [Decimal("0.25"), Fraction(1, 2), 1]
+
+
+def test_an_array_in_an_array_is_no_label():
+    y = np.empty(2, dtype=object)
+    y[:] = [np.array([1, 2]), np.array([3, 4])]
+    with pytest.raises((TypeError, ValueError), match="y "):
+        check_labels(y)

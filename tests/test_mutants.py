@@ -23,7 +23,9 @@ def test_every_mutant_still_fits_its_file(mutant):
 
 
 def test_ten_mutants_are_noticed():
-    slice_of_ten = PLANTED[:: len(PLANTED) // 10][:10]
+    # Those whose tests are named one by one: a whole file takes longer than it is worth here.
+    quick = [mutant for mutant in PLANTED if "::" in mutant["tests"] or " -k " in mutant["tests"]]
+    slice_of_ten = quick[:: len(quick) // 10][:10]
     assert run_mutants.run(slice_of_ten, jobs=int(os.environ.get("RANKBOOK_JOBS", "2"))) == []
 
 

@@ -100,3 +100,9 @@ def test_workflows_pin_actions_by_commit():
 def test_modules_stay_short(path):
     lines = len(path.read_text(encoding="utf-8").splitlines())
     assert lines <= 400, f"{path.relative_to(ROOT)} has {lines} lines"
+
+
+def test_every_public_module_has_tests_of_its_name():
+    modules = [path for path in (ROOT / "rankbook").rglob("*.py") if not path.stem.startswith("_")]
+    tests = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert [path.stem for path in modules if f"test_{path.stem}.py" not in tests] == []

@@ -24,6 +24,52 @@ _BLOCK = 2**22
 _LARGE = 1e9
 
 
+# What the docstrings of machines share.
+MACHINE_DOCS = {
+    "kernel": r"""
+    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
+        The kernel k; a callable takes two arrays of items and returns their matrix.
+    """,
+    "last_parameters": r"""
+    labels : array-like, default=None
+        All classes, lowest first; needed where the labels are neither numbers nor an ordered
+        Categorical.
+    verbose : int, default=0
+        1 shows a progress bar.
+    """,
+    "machine_attributes": r"""
+    dual_coef_ : ndarray of shape (n_sv,)
+        Their coefficients: ``decision_function(x)`` is the sum of these times kernels.
+    n_support_ : ndarray of shape (K,)
+        Number of support vectors of each class.
+    coef_ : ndarray of shape (p,)
+        For the linear kernel alone, w.
+    objective_ : float
+        The objective at the returned model, with the kernel itself.
+    dual_gap_ : float
+        How far it is above the minimum at most, relative to `objective_`.
+    n_iter_ : int
+        Newton steps, with the last factor of the kernel.
+    """,
+    "class_attributes": r"""
+    classes_ : ndarray of shape (K,)
+        The labels, lowest first.
+    n_features_in_ : int
+        Columns of X.
+    """,
+    "kernel_parameters": r"""
+    gamma : "scale" or float, default="scale"
+        Of the rbf kernel :math:`\exp(-\gamma \|x - z\|^2)`, that is :math:`1 / (2 \sigma^2)`,
+        and of the polynomial :math:`(\gamma x^\top z + c)^d`. "scale" is 1 / (p times the variance
+        of the entries of X, weighted as the items are).
+    degree : int, default=3
+        The polynomial's d.
+    coef0 : float, default=0.0
+        The polynomial's c, at least 0.
+    """,
+}
+
+
 class KernelMachine(RankerMixin, BaseEstimator):
     """A ranker with scores ``sum of dual_coef_ k(x, support vector)`` and thresholds.
 

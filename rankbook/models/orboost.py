@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankbook.models._boosting import BoostedThresholds
+from rankbook._docs import documented
+from rankbook.models._boosting import (
+    BOOSTING_ATTRIBUTES,
+    BOOSTING_PARAMETERS,
+    THRESHOLD_ATTRIBUTES,
+    BoostedThresholds,
+)
 from rankbook.models._boosting_risks import ExponentialThresholdRisk
 
 __all__ = ["ORBoost"]
 
 
+@documented(
+    boosting_parameters=BOOSTING_PARAMETERS,
+    threshold_attributes=THRESHOLD_ATTRIBUTES,
+    boosting_attributes=BOOSTING_ATTRIBUTES,
+)
 class ORBoost(BoostedThresholds):
     r"""Boosted ordinal regression with exponential loss and two neighbouring thresholds.
 
@@ -23,44 +34,12 @@ class ORBoost(BoostedThresholds):
 
     Parameters
     ----------
-    n_iter : int, default=300
-        Number of rounds.
-    weak : {"univariate", "joint", "stump"}, default="univariate"
-        Gaussian bumps of one feature each, Gaussian bumps of all features together, or steps of
-        one feature; bumps are centred at observed values.
-    bandwidth : float, default=0.5
-        The variance :math:`\sigma^2` of the bumps.
-    selection : {"gradient", "greedy"}, default="gradient"
-        Add the learner of greatest inner product with the gradient, or the one whose best step
-        lowers the risk most (of the 64 of steepest slope per unit norm, if there are more).
-    validation_fraction : float, default=0.0
-        Share of the items that is held out to choose the number of rounds; of each class, or of
-        the queries.
-    max_centres : int, optional
-        Most centres of bumps, of a feature (256 by default) or in all (2000 by default).
-    random_state : None, int or numpy.random.Generator, default=None
-        Draws the held-out items, and the centres of joint bumps if there are too many.
-    labels : array-like, optional
-        All classes, lowest first, where their order is not that of numbers.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(boosting_parameters)s
 
     Attributes
     ----------
-    thresholds_ : ndarray of shape (K - 1,)
-        The thresholds, in order; the last is 0.
-    threshold_path_ : ndarray of shape (rounds + 1, K - 1)
-        The thresholds before the first round and after each.
-    classes_ : ndarray of shape (K,)
-        The labels, in order.
-    n_iter_ : int
-        Number of rounds that are kept.
-    train_risk_ : ndarray
-        The risk after each round.
-    validation_risk_ : ndarray
-        The risk of the validation set after each round, if there was one.
-    n_features_in_ : int
-        Columns of X.
+    %(threshold_attributes)s
+    %(boosting_attributes)s
 
     Notes
     -----

@@ -10,14 +10,19 @@ from sklearn.utils.validation import _num_samples
 
 from rankbook import losses
 from rankbook._cost_scale import require_scale_condition, with_consistent_terms
+from rankbook._docs import documented
 from rankbook._validation import check_costs, check_qid
-from rankbook.models._boosting import BoostedRanker
+from rankbook.models._boosting import BOOSTING_ATTRIBUTES, BOOSTING_PARAMETERS, BoostedRanker
 from rankbook.models._boosting_risks import PairRisk
 from rankbook.solvers import PairSums
 
 __all__ = ["PairwiseBoost"]
 
 
+@documented(
+    boosting_parameters=BOOSTING_PARAMETERS,
+    boosting_attributes=BOOSTING_ATTRIBUTES,
+)
 class PairwiseBoost(BoostedRanker):
     r"""Boosted ranker that lowers a surrogate of the pairwise risk over all pairs.
 
@@ -41,42 +46,13 @@ class PairwiseBoost(BoostedRanker):
         (Uematsu and Lee, 2013, Theorem 4); if false, :math:`m_{ji} = c_{ji}` for j < i alone.
     loss : str or Loss, default="exponential"
         Loss of a score difference: "exponential", "logistic", "squared_hinge", "hinge", "squared".
-    n_iter : int, default=300
-        Number of rounds.
-    weak : {"univariate", "joint", "stump"}, default="univariate"
-        Gaussian bumps of one feature each, Gaussian bumps of all features together, or steps of
-        one feature; bumps are centred at observed values.
-    bandwidth : float, default=0.5
-        The variance :math:`\sigma^2` of the bumps.
-    selection : {"gradient", "greedy"}, default="gradient"
-        Add the learner of greatest inner product with the gradient, or the one whose best step
-        lowers the risk most (of the 64 of steepest slope per unit norm, if there are more).
-    validation_fraction : float, default=0.0
-        Share of the items that is held out to choose the number of rounds; of each class, or of
-        the queries.
-    max_centres : int, optional
-        Most centres of bumps, of a feature (256 by default) or in all (2000 by default).
-    random_state : None, int or numpy.random.Generator, default=None
-        Draws the held-out items, and the centres of joint bumps if there are too many.
-    labels : array-like, optional
-        All classes, lowest first, where their order is not that of numbers.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(boosting_parameters)s
 
     Attributes
     ----------
     pair_weights_ : ndarray of shape (K, K)
         The matrix m.
-    classes_ : ndarray of shape (K,)
-        The labels, in order.
-    n_iter_ : int
-        Number of rounds that are kept.
-    train_risk_ : ndarray
-        The risk after each round.
-    validation_risk_ : ndarray
-        The risk of the validation set after each round, if there was one.
-    n_features_in_ : int
-        Columns of X.
+    %(boosting_attributes)s
 
     Raises
     ------

@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from rankbook._docs import documented
 from rankbook._progress import Report, progress
 from rankbook._validation import check_scalar
 from rankbook.exceptions import ThresholdOrderWarning
 from rankbook.models._hinge_path import minimize_hinge
-from rankbook.models._kernel_machine import KernelMachine
+from rankbook.models._kernel_machine import MACHINE_DOCS, KernelMachine
 from rankbook.models._pair_interior import ItemPairs, exact_coefficients, interior_point
 from rankbook.models._pair_objective import Fit, PairRisk
 from rankbook.solvers import PairSums
@@ -33,6 +34,7 @@ _PAIRS = 5000
 _MARGIN = 1e-3
 
 
+@documented(**MACHINE_DOCS)
 class RankBoundarySVM(KernelMachine):
     r"""Large-margin rank boundaries: a score from pairs of items, labels from thresholds.
 
@@ -48,27 +50,17 @@ class RankBoundarySVM(KernelMachine):
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        The kernel k; a callable takes two arrays of items and returns their matrix.
+    %(kernel)s
     C : float, default=1.0
         Weight of each pair's hinge, positive.
     max_rank_difference : int, default=None
         The largest difference s of classes in a pair; None takes all pairs.
-    gamma : "scale" or float, default="scale"
-        Of the rbf and the polynomial kernel; see `SVOR`.
-    degree : int, default=3
-        The polynomial's degree.
-    coef0 : float, default=0.0
-        The polynomial's constant, at least 0.
+    %(kernel_parameters)s
     tol : float, default=1e-6
         Relative duality gap to stop at.
     max_memory : float, default=2.0
         Gigabytes that a factor of the kernel, or the list of pairs, may take.
-    labels : array-like, default=None
-        All classes, lowest first; needed where the labels are neither numbers nor an ordered
-        Categorical.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(last_parameters)s
 
     Attributes
     ----------
@@ -76,24 +68,10 @@ class RankBoundarySVM(KernelMachine):
         Thresholds.
     support_ : ndarray of shape (n_sv,)
         Indices of the items with a coefficient that is not zero.
-    dual_coef_ : ndarray of shape (n_sv,)
-        Their coefficients: ``decision_function(x)`` is the sum of these times kernels.
-    n_support_ : ndarray of shape (K,)
-        Number of support vectors of each class.
-    coef_ : ndarray of shape (p,)
-        For the linear kernel alone, w.
-    objective_ : float
-        The objective at the returned model, with the kernel itself.
-    dual_gap_ : float
-        How far it is above the minimum at most, relative to `objective_`.
-    n_iter_ : int
-        Newton steps, with the last factor of the kernel.
+    %(machine_attributes)s
     rank_ : int
         Rank of that factor.
-    classes_ : ndarray of shape (K,)
-        The labels, lowest first.
-    n_features_in_ : int
-        Columns of X.
+    %(class_attributes)s
 
     Raises
     ------

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankbook.models._boosting import BoostedRanker
+from rankbook._docs import documented
+from rankbook.models._boosting import BOOSTING_ATTRIBUTES, BOOSTING_PARAMETERS, BoostedRanker
 from rankbook.models._boosting_risks import SquaredRisk
 
 __all__ = ["RegressionBoost"]
 
 
+@documented(
+    boosting_parameters=BOOSTING_PARAMETERS,
+    boosting_attributes=BOOSTING_ATTRIBUTES,
+)
 class RegressionBoost(BoostedRanker):
     r"""Boosted regression of the labels, which ranks by an estimate of :math:`E(Y \mid x)`.
 
@@ -18,40 +23,11 @@ class RegressionBoost(BoostedRanker):
 
     Parameters
     ----------
-    n_iter : int, default=300
-        Number of rounds.
-    weak : {"univariate", "joint", "stump"}, default="univariate"
-        Gaussian bumps of one feature each, Gaussian bumps of all features together, or steps of
-        one feature; bumps are centred at observed values.
-    bandwidth : float, default=0.5
-        The variance :math:`\sigma^2` of the bumps.
-    selection : {"gradient", "greedy"}, default="gradient"
-        Add the learner of greatest inner product with the gradient, or the one whose best step
-        lowers the risk most (of the 64 of steepest slope per unit norm, if there are more).
-    validation_fraction : float, default=0.0
-        Share of the items that is held out to choose the number of rounds; of each class, or of
-        the queries.
-    max_centres : int, optional
-        Most centres of bumps, of a feature (256 by default) or in all (2000 by default).
-    random_state : None, int or numpy.random.Generator, default=None
-        Draws the held-out items, and the centres of joint bumps if there are too many.
-    labels : array-like, optional
-        All classes, lowest first, where their order is not that of numbers.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(boosting_parameters)s
 
     Attributes
     ----------
-    classes_ : ndarray of shape (K,)
-        The labels, in order.
-    n_iter_ : int
-        Number of rounds that are kept.
-    train_risk_ : ndarray
-        The risk after each round.
-    validation_risk_ : ndarray
-        The risk of the validation set after each round, if there was one.
-    n_features_in_ : int
-        Columns of X.
+    %(boosting_attributes)s
 
     References
     ----------

@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from rankbook._docs import documented
 from rankbook._progress import progress
 from rankbook._validation import check_choice
 from rankbook.exceptions import ThresholdOrderWarning
 from rankbook.models._hinge_thresholds import best_thresholds
-from rankbook.models._kernel_machine import KernelMachine
+from rankbook.models._kernel_machine import MACHINE_DOCS, KernelMachine
 from rankbook.solvers.interior_point import BoxProgram, solve
 
 __all__ = ["SVOR"]
@@ -21,6 +22,7 @@ __all__ = ["SVOR"]
 _MAX_ITER = 100
 
 
+@documented(**MACHINE_DOCS)
 class SVOR(KernelMachine):
     r"""Support vector ordinal regression, with any kernel, to a certified duality gap.
 
@@ -41,27 +43,15 @@ class SVOR(KernelMachine):
     constraints : {"implicit", "explicit", "free"}, default="implicit"
         Chu and Keerthi's two formulations, and that of Shashua and Levin. Implicit thresholds
         come out in order by themselves; free ones may not.
-    kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        The kernel k; a callable takes two arrays of items and returns their matrix.
+    %(kernel)s
     C : float, default=1.0
         Weight of the hinges, positive.
-    gamma : "scale" or float, default="scale"
-        Of the rbf kernel :math:`\exp(-\gamma \|x - z\|^2)`, that is :math:`1 / (2 \sigma^2)`,
-        and of the polynomial :math:`(\gamma x^\top z + c)^d`. "scale" is 1 / (p times the variance
-        of the entries of X, weighted as the items are).
-    degree : int, default=3
-        The polynomial's d.
-    coef0 : float, default=0.0
-        The polynomial's c, at least 0.
+    %(kernel_parameters)s
     tol : float, default=1e-6
         Relative duality gap to stop at.
     max_memory : float, default=2.0
         Gigabytes that the kernel may take, as a factor of low rank or dense.
-    labels : array-like, default=None
-        All classes, lowest first; needed where the labels are neither numbers nor an ordered
-        Categorical.
-    verbose : int, default=0
-        1 shows a progress bar.
+    %(last_parameters)s
 
     Attributes
     ----------
@@ -69,24 +59,10 @@ class SVOR(KernelMachine):
         Thresholds. Where the minimisers are an interval, its middle.
     support_ : ndarray of shape (n_sv,)
         Indices of the support vectors, the items with a coefficient that is not zero.
-    dual_coef_ : ndarray of shape (n_sv,)
-        Their coefficients: ``decision_function(x)`` is the sum of these times kernels.
-    n_support_ : ndarray of shape (K,)
-        Number of support vectors of each class.
-    coef_ : ndarray of shape (p,)
-        For the linear kernel alone, w.
-    objective_ : float
-        The objective at the returned model, with the kernel itself.
-    dual_gap_ : float
-        How far it is above the minimum at most, relative to `objective_`.
-    n_iter_ : int
-        Newton steps, with the last factor of the kernel.
+    %(machine_attributes)s
     rank_ : int
         Rank of that factor; the number of items where the kernel was dense.
-    classes_ : ndarray of shape (K,)
-        The labels, lowest first.
-    n_features_in_ : int
-        Columns of X.
+    %(class_attributes)s
 
     Raises
     ------

@@ -73,11 +73,11 @@ def _layers(above: np.ndarray) -> np.ndarray:
     return layer
 
 
-def _cycle_through(above: np.ndarray, start: int) -> tuple[int, ...] | None:
-    """Return a shortest cycle through one node, each node above the next, or None."""
+def _cycle_through(above: np.ndarray, start: int) -> tuple[int, ...]:
+    """Return a shortest cycle through a node of a strong component, each node above the next."""
     parent = {start: start}
     queue = deque([start])
-    while queue:
+    while True:  # every node of a strong component lies on a cycle
         node = queue.popleft()
         if node != start and above[node, start]:
             path = [node]
@@ -88,18 +88,14 @@ def _cycle_through(above: np.ndarray, start: int) -> tuple[int, ...] | None:
             if int(successor) not in parent:
                 parent[int(successor)] = node
                 queue.append(int(successor))
-    return None
 
 
 def _shortest_cycle(above: np.ndarray, members: np.ndarray) -> tuple[int, ...]:
-    best: tuple[int, ...] | None = None
-    for node in members:
-        cycle = _cycle_through(above, int(node))
-        if cycle is not None and (best is None or len(cycle) < len(best)):
-            best = cycle
-        if best is not None and len(best) == 3:
+    best = _cycle_through(above, int(members[0]))
+    for node in members[1:]:
+        if len(best) == 3:
             break
-    assert best is not None  # every node of a strong component lies on a cycle
+        best = min(best, _cycle_through(above, int(node)), key=len)
     return best
 
 

@@ -164,7 +164,13 @@ def tied(scores: np.ndarray, width: float) -> np.ndarray:
 
 
 def risks(
-    X: Any, y: Any, X_test: Any, y_test: Any, fits: Iterable[Callable], width: float = 0.0
+    X: Any,
+    y: Any,
+    X_test: Any,
+    y_test: Any,
+    fits: Iterable[Callable],
+    width: float = 0.0,
+    lambdas: tuple[float, ...] = LAMBDAS,
 ) -> np.ndarray:
     """Rank loss on the test items, methods by lambdas; a lambda is n times an alpha."""
 
@@ -172,7 +178,7 @@ def risks(
         scores = fit(alpha=penalty / y.size).fit(X, y).decision_function(X_test)
         return 1 - auc(y_test, tied(scores, width))
 
-    return np.array([[risk(fit, penalty) for penalty in LAMBDAS] for fit in fits])
+    return np.array([[risk(fit, penalty) for penalty in lambdas] for fit in fits])
 
 
 def simulate(part: str, scenario: str, index: int, methods: Iterable[str] | None = None) -> dict:
@@ -191,20 +197,21 @@ def simulate(part: str, scenario: str, index: int, methods: Iterable[str] | None
     return {"risk": np.round(table, 6).tolist(), "bayes": round(bayes, 6)}
 
 
-def cross_validate(name: str, methods: Iterable[str] = RUN["uci"]) -> list[list[float]] | None:
+def cross_validate(name: str, lambdas: tuple[float, ...] = LAMBDAS) -> list[list[float]] | None:
     """Mean rank loss over all folds of a UCI data set, or None where it is not at hand."""
     nominal = ["Patients_year_of_operation"] if name.endswith(", year nominal") else []
     try:
         data = load_uci(name.removesuffix(", year nominal"), nominal=nominal, progress=False)
     except DatasetUnavailable:
         return None
-    fits, tables = [EXACT[m] for m in methods], []
+    fits, tables = [EXACT[m] for m in RUN["uci"]], []
     for repeat in range(N_REPEATS):
         folds = StratifiedKFold(n_splits=10, shuffle=True, random_state=SEED + repeat)
         for train, test in folds.split(data.X, data.y):
             prepare = make_pipeline(SimpleImputer(), StandardScaler())
             X, X_test = prepare.fit_transform(data.X[train]), prepare.transform(data.X[test])
-            tables.append(risks(X, data.y[train], X_test, data.y[test], fits, TIE_WIDTH))
+            found = risks(X, data.y[train], X_test, data.y[test], fits, TIE_WIDTH, lambdas)
+            tables.append(found)
     mean: np.ndarray = np.stack(tables).mean(axis=0)
     return mean.round(6).tolist()
 

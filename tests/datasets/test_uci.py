@@ -259,3 +259,9 @@ def test_real_data(name):
     assert (data.y.size, int(data.y.sum())) == SHAPES[name]
     assert data.X.shape == (data.y.size, len(data.feature_names))
     assert not np.isinf(data.X).any()
+
+
+def test_cache_folder_of_windows(monkeypatch, tmp_path):
+    monkeypatch.setattr(_files.sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert _files.cache_folder() == tmp_path / "rankbook"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import tracemalloc
 from fractions import Fraction
 
@@ -28,6 +27,7 @@ from rankbook.metrics import (
 )
 from rankbook.metrics._bitwise import scale_errors
 from rankbook.metrics._counting import prepare
+from tests.metrics.pair_samples import samples
 
 MULTI = [pairwise_risk, pair_error_rates, u_pairs, u_ovo, u_cons, kendall_tau, volume_under_surface]
 U = [u_pairs, u_ovo, u_cons]
@@ -50,30 +50,6 @@ def brute_table(y, scores, ties, weights):
 def brute_risk(y, scores, ties=0.5, weights=None):
     wrong, total = brute_table(y, scores, ties, np.ones(len(y)) if weights is None else weights)
     return wrong.sum() / total.sum()
-
-
-def brute_volume(y, scores, weights):
-    classes = [np.flatnonzero(y == k) for k in range(y.max() + 1)]
-    credit = total = 0.0
-    for items in itertools.product(*classes):
-        weight = np.prod(weights[list(items)])
-        total += weight
-        s = scores[list(items)]
-        if (np.diff(s) >= 0).all():
-            runs = np.unique(s, return_counts=True)[1]
-            credit += weight / np.prod([math.factorial(r) for r in runs])
-    return credit / total
-
-
-@st.composite
-def samples(draw, max_classes=4, max_size=14, all_classes=True):
-    n_classes = draw(st.integers(2, max_classes))
-    n = draw(st.integers(n_classes, max_size))
-    y = list(range(n_classes)) if all_classes else [0, 1]
-    y += draw(st.lists(st.integers(0, n_classes - 1), min_size=n - len(y), max_size=n - len(y)))
-    scores = draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n))
-    weights = draw(st.lists(st.sampled_from([0.25, 0.5, 1.0, 3.0]), min_size=n, max_size=n))
-    return np.array(y), np.array(scores, dtype=float), np.array(weights)
 
 
 @given(samples(), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.booleans())
@@ -102,8 +78,6 @@ def test_brute_force(sample, ties, weighted):
     ovo = 1 - (wrong[upper] / total[upper]).mean()
     assert u_ovo(y, scores, ties, **keywords) == pytest.approx(ovo, abs=1e-13)
     assert u_cons(y, scores, ties, **keywords) == pytest.approx(np.mean(cuts), abs=1e-13)
-    volume = volume_under_surface(y, scores, **keywords)
-    assert volume == pytest.approx(brute_volume(y, scores, weights), rel=1e-12, abs=1e-14)
 
 
 @given(samples(max_classes=6), st.sampled_from([np.arctan, np.exp, lambda s: 2 * s - 7]))
@@ -133,9 +107,6 @@ def test_reversal(sample):
         np.testing.assert_allclose(both, same, rtol=1e-12, atol=1e-13)
     tau = kendall_tau(y, scores, sample_weight=weights)
     assert kendall_tau(y, -scores, sample_weight=weights) == pytest.approx(-tau, abs=1e-12)
-    volume = volume_under_surface(y, scores, sample_weight=weights)
-    turned = volume_under_surface(-y, -scores, sample_weight=weights)
-    assert turned == pytest.approx(volume, rel=1e-12, abs=1e-14)
 
 
 @given(samples(), st.data())
@@ -172,19 +143,16 @@ def test_queries_are_averaged(sample, data):
         assert named == pytest.approx(value, rel=1e-11, abs=1e-13)
 
 
-def test_queries_rates_and_volume():
+def test_rates_of_queries_are_averaged():
     rng = np.random.default_rng(3)
     y, scores, qid = rng.integers(0, 3, 60), rng.integers(0, 9, 60), rng.integers(0, 9, 60)
-    rates, volumes = [], []
+    rates = []
     for q in np.unique(qid):
         here = qid == q
         rates.append(pair_error_rates(y[here], scores[here], labels=[0, 1, 2]))
-        if len(set(y[here])) == 3:
-            volumes.append(volume_under_surface(y[here], scores[here]))
     upper = np.triu_indices(3, 1)
     expected = np.nanmean(np.array(rates)[:, *upper], axis=0)
     np.testing.assert_allclose(pair_error_rates(y, scores, qid=qid)[upper], expected)
-    assert volume_under_surface(y, scores, qid=qid) == pytest.approx(np.mean(volumes), rel=1e-12)
 
 
 @given(samples(max_classes=2, max_size=30))
@@ -195,7 +163,6 @@ def test_auc_is_sklearns(sample):
     assert auc(y, scores, sample_weight=weights) == pytest.approx(expected, rel=1e-12)
     assert auc(y, scores) == pytest.approx(roc_auc_score(y, scores), rel=1e-13)
     assert auc(y, scores) == pytest.approx(1 - pairwise_risk(y, scores), rel=1e-13)
-    assert auc(y, scores) == pytest.approx(volume_under_surface(y, scores), rel=1e-12)
 
 
 @pytest.mark.parametrize("n_labels", [2, 5, 13, 40, 300])
@@ -305,8 +272,6 @@ def test_many_classes_and_queries_cost_what_occurs():
         for keywords in ({}, {"qid": qid}, {"qid": qid, "sample_weight": weights}):
             metric(y, scores, **keywords)
     pairwise_risk(y, scores, "linear", qid=qid)
-    volume_under_surface(np.arange(5000), rng.random(5000))
-    volume_under_surface(np.arange(1000), np.zeros(1000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60 * 8 * n
@@ -373,9 +338,6 @@ def test_extreme_scorers(n_classes):
         assert u(y, constant, ties=1) == pytest.approx(0.0)
     assert pairwise_risk(y, perfect) == 0.0
     assert pairwise_risk(y, reverse) == 1.0
-    assert volume_under_surface(y, perfect) == pytest.approx(1.0)
-    assert volume_under_surface(y, reverse) == 0.0
-    assert volume_under_surface(y, constant) == pytest.approx(1 / math.factorial(n_classes))
     assert kendall_tau(y, y) == pytest.approx(1.0)
     assert kendall_tau(y, reverse) == pytest.approx(-1.0)
     assert kendall_tau(y, constant) == 0.0

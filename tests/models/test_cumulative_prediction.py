@@ -7,7 +7,6 @@ from sklearn.base import clone
 
 from rankbook._links import LINKS
 from rankbook.models import CumulativeLink
-from rankbook.plots import draw_residuals
 from tests.models.clm_samples import (
     ALL_LINKS,
     DISTRIBUTIONS,
@@ -133,21 +132,3 @@ def test_residuals_far_out_are_finite():
         for label in (0, 4):
             residuals = model.surrogate_residuals(far, np.full(3, label), rng=0)
             assert np.isfinite(residuals).all()
-
-
-def test_residual_plot():
-    import matplotlib.pyplot as plt
-
-    rng = np.random.default_rng(0)
-    residuals, x = rng.logistic(size=240), rng.normal(size=240)
-    left, right = draw_residuals(residuals, x, n_bins=6)
-    points = left.collections[0].get_offsets()
-    np.testing.assert_allclose(points[:, 1], np.sort(residuals))
-    np.testing.assert_allclose(points[:, 0], stats.logistic.ppf((np.arange(240) + 0.5) / 240))
-    line = right.containers[0].lines[0]
-    order = np.argsort(x)[:40]
-    assert line.get_xdata()[0] == pytest.approx(x[order].mean())
-    assert line.get_ydata()[0] == pytest.approx(residuals[order].mean())
-    plt.close("all")
-    with pytest.raises(ValueError, match="same length"):
-        draw_residuals(residuals, x[:-1])

@@ -5,7 +5,7 @@ import matplotlib.pyplot as plt
 import pytest
 from matplotlib.colors import to_rgb
 
-from rankbook.plots import COLOURS, LINESTYLES, use_style
+from rankbook.plots import COLOURS, LINESTYLES, line, use_style
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +52,8 @@ def test_a_figure_can_be_drawn(tmp_path):
 def test_colours_cannot_be_changed():
     with pytest.raises(TypeError):
         COLOURS["blue"] = "red"
+
+
+def test_a_line_has_the_parts_that_are_asked_for():
+    assert set(line("hinge")) == {"color", "linestyle", "label"}
+    assert set(line("hinge", marker=True, label=False)) == {"color", "linestyle", "marker"}

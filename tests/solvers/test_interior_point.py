@@ -5,24 +5,11 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.testing import assert_allclose
-from sklearn.metrics.pairwise import rbf_kernel
 
-from rankbook.models.svor import svor_program
 from rankbook.solvers import _kernel_systems, interior_point
-from rankbook.solvers.box_program import certify
 from rankbook.solvers.interior_point import solve
-from rankbook.solvers.kernels import Kernel, KernelMatrix
-
-
-def problem(n=30, n_classes=4, constraints="implicit", C=2.0, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, 2))
-    codes = np.concatenate([np.arange(n_classes), rng.integers(0, n_classes, n - n_classes)])
-    program = svor_program(codes, n_classes, np.full(n, C), constraints)
-    matrix = KernelMatrix(Kernel.build("rbf", X, gamma=0.5), X)
-    return program, matrix, rbf_kernel(X, gamma=0.5)
+from tests.solvers.machine_samples import problem
 
 
 @pytest.mark.parametrize("constraints", ["implicit", "explicit", "free"])
@@ -42,18 +29,6 @@ def test_dual_is_cvxpys(constraints):
         assert_allclose(program.equality @ found.x, 0.0, atol=1e-10)
         assert (found.x >= 0).all() and (found.x <= program.upper).all()
         assert_allclose(found.f, K @ found.beta, atol=1e-10)
-
-
-@pytest.mark.parametrize("constraints", ["implicit", "explicit", "free"])
-def test_a_certificate_bounds_the_minimum_from_any_point(constraints):
-    program, matrix, _ = problem(constraints=constraints)
-    best = solve(program, matrix)
-    rng = np.random.default_rng(1)
-    for _ in range(20):
-        x = np.where(np.isfinite(program.upper), rng.uniform(size=len(program.upper)), 0.0)
-        found = certify(program, matrix, x)
-        assert found.dual <= best.primal and found.primal >= best.dual
-        assert_allclose(program.equality @ found.x, 0.0, atol=1e-12)
 
 
 def test_a_coarse_factor_is_refined(monkeypatch):
@@ -88,13 +63,3 @@ def test_it_says_when_steps_run_out():
     found = solve(program, matrix, max_iter=2)
     assert not found.converged and found.gap > 1e-6
     assert found.primal >= solve(program, matrix).dual
-
-
-def test_balancing_keeps_the_box():
-    program = svor_program(np.array([0, 1, 2, 1]), 3, np.ones(4), "explicit")
-    x = np.array([1.0, 0.2, 0.5, 0.9, 0.3, 0.4, 0.1])
-    found = program.balanced(x)
-    assert_allclose(program.equality @ found, 0.0, atol=1e-15)
-    assert (found <= x).all() and found[-1] == x[-1]
-    assert program.balanced(np.array([0.0, 0, 0, 0, 0, 0, 1.0])) is None
-    assert isinstance(program.link, sp.csr_array)

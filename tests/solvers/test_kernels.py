@@ -11,7 +11,6 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from rankbook.exceptions import KernelMemoryError
 from rankbook.solvers import kernels
 from rankbook.solvers.kernels import Kernel, KernelMatrix
-from rankbook.solvers.low_rank import pivoted_cholesky
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 
@@ -55,29 +54,6 @@ def test_far_clusters_keep_their_distances():
     near = np.arange(50)[:, None] % 2 == np.arange(50) % 2
     found = KernelMatrix(Kernel.build("rbf", far, gamma=0.5), far).dense()
     assert_allclose(found, rbf_kernel(X, gamma=0.5) * near, atol=1e-6)
-
-
-@pytest.mark.parametrize("tol", [1e-4, 1e-8])
-def test_pivoted_cholesky(tol):
-    many = np.random.default_rng(0).normal(size=(200, 2))
-    matrix = KernelMatrix(Kernel.build("rbf", many, gamma=0.1), many)
-    K = matrix.dense()
-    low = pivoted_cholesky(matrix, tol, 200)
-    rest = K - low.factor @ low.factor.T
-    assert low.complete and low.factor.shape[1] < 100
-    assert low.residual == pytest.approx(np.trace(rest) / 200, abs=1e-14)
-    assert np.trace(rest) <= 200 * tol * (1 + 1e-6)
-    assert np.linalg.eigvalsh(rest).min() > -1e-12
-    finer = pivoted_cholesky(matrix, max(tol**2, 1e-13), 200, low)
-    assert_allclose(finer.factor[:, : low.factor.shape[1]], low.factor)
-    assert finer.residual <= max(tol**2, 1e-13) < low.residual
-    assert not pivoted_cholesky(matrix, 1e-12, 5).complete
-
-
-def test_a_zero_kernel_has_an_empty_factor():
-    matrix = KernelMatrix(Kernel("precomputed"), np.zeros((4, 4)))
-    low = pivoted_cholesky(matrix, 1e-8, 4)
-    assert low.complete and low.factor.shape == (4, 0) and low.residual == 0.0
 
 
 def test_memory():

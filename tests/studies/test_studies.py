@@ -33,3 +33,13 @@ def test_results_are_written_whole_or_not_at_all(tmp_path):
         write({"risk": {1, 2}}, target)
     assert json.loads(target.read_text()) == {"risk": [0.25]}
     assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize(("quick", "name"), [(True, "tripartite.quick.json"), (False, "mine.json")])
+def test_results_are_written_where_they_are_wanted(monkeypatch, tmp_path, capsys, quick, name):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(studies, "run", lambda study, quick: {"study": study, "quick": quick})
+    assert main(["tripartite", "--quick"] if quick else ["tripartite", "--output", name]) == 0
+    assert capsys.readouterr().out == f"{name}\n"
+    found = json.loads((tmp_path / name).read_text())
+    assert found == {"study": "tripartite", "quick": quick}
