@@ -1,4 +1,9 @@
-"""Five list measures over many queries, against one argsort of the scores and against peers."""
+"""Five list measures over many queries, against one argsort of the scores and against peers.
+
+Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last, on a busy
+machine: 4.9 with three values, 6.0 with two, but 6.9 to 7.1 with halves, integers and mostly zeros,
+and 10.8 with tenths, of which nearly half is the expected reciprocal rank.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,11 @@
 ``python -m benchmarks small_queries`` prints, for each data set and loss, CPU seconds over a grid
 of alpha and the ratio; scikit-learn's forming of the pairs is counted. Data come from
 ``$RANKBOOK_DATA``; a set that is not there is named and left out.
+
+Bars: at least 2 times as fast at each alpha, 3 in the geometric mean, at an objective not above
+scikit-learn's. Measured last, on a busy machine. OHSUMED: hinge 6.9 to 78 (but from alpha 1e-3 on
+its objective is up to 2e-9 above, within the duality gap), logistic 2.9 to 16. LightGBM sample:
+logistic 1.97 (alpha 1) to 11.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ import scipy.sparse as sp
 from rankbook._links import LINKS
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
-from rankbook.models._cumulative_likelihood import Likelihood
+from rankbook.models._cumulative_likelihood import Likelihood, fit
+from rankbook.solvers.newton import minimize
 from tests.models.clm_samples import (
     ALL_LINKS,
     CONCAVE_LINKS,
@@ -163,3 +164,30 @@ def test_a_column_that_hardly_varies_is_no_constant():
     np.testing.assert_allclose(shifted.coef_, plain.coef_, rtol=1e-5)
     design = Design.build(np.column_stack([X[:, 0] * 1e-13 + 1.0, X[:, 1]]), y, 5)
     np.testing.assert_array_equal(design.location.constant, [True, False])
+
+
+@ALL_LINKS
+@pytest.mark.parametrize("nominal", [[], [1]])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_value_and_gradient_alone_are_those_with_the_hessian(link, nominal, weighted):
+    X, y = simulate(400, 3)
+    rng = np.random.default_rng(5)
+    weights = rng.integers(1, 4, size=400).astype(float) if weighted else None
+    own = np.array(nominal, dtype=int)
+    roles = Roles(np.setdiff1d(np.arange(3), own), own, np.zeros(0, dtype=int))
+    design = Design.build(X, y, int(y.max()) + 1, weights, roles)
+    likelihood = Likelihood(design, LINKS[link], 0.1)
+    params = likelihood.start() + 0.02 * rng.normal(size=design.n_parameters)
+    value, gradient, _ = likelihood.value_gradient_hessian(params)
+    assert likelihood.value(params) == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(likelihood.gradient(params), gradient, rtol=1e-10, atol=1e-9)
+
+
+def test_a_large_sample_ends_where_a_start_without_help_does():
+    X, y = simulate(60_000, 3)
+    design = Design.build(X, y, int(y.max()) + 1)
+    likelihood = Likelihood(design, LINKS["logit"])
+    helped = fit(likelihood, 1e-14, 100)
+    alone = minimize(likelihood, likelihood.start(), tol=1e-14 * design.total)
+    assert helped.n_iter < alone.n_iter
+    np.testing.assert_allclose(helped.x, alone.x, rtol=0, atol=1e-6)
