@@ -267,7 +267,8 @@ def call(name: str, arguments: dict):
     fitting = inspect.signature(target.fit).parameters
     estimator = target(**{k: v for k, v in arguments.items() if k in own})
     estimator.fit(**{k: v for k, v in arguments.items() if k in fitting})
-    return estimator.decision_function(arguments["X"])
+    score = getattr(estimator, "decision_function", None) or estimator.predict
+    return score(arguments["X"])
 
 
 MANY = 1500
