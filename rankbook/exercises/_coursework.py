@@ -14,4 +14,13 @@ def two_markers(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return np.round(noise + y[:, None] * rng.uniform(0.4, 1.2, 2), 2), y
 
 
-DATASETS: dict[str, Callable[[np.random.Generator], tuple]] = {"P1.9": two_markers}
+def graded_items(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, int]:
+    """Scores of eighty items, some of them tied, with five labels (problem set 2)."""
+    y = rng.permutation(np.append(np.arange(5), rng.integers(0, 5, 75)))
+    return np.round(y + rng.uniform(0.8, 1.5) * rng.normal(size=80), 1), y, 5
+
+
+DATASETS: dict[str, Callable[[np.random.Generator], tuple]] = {
+    "P1.9": two_markers,
+    "P2.9": graded_items,
+}

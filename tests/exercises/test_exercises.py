@@ -95,7 +95,7 @@ def test_chapters_say_how_to_check():
 
 def test_the_page_of_the_book_lists_every_checker():
     page = (ROOT / "book" / "reference" / "checked_exercises.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| \[(.+?)\]\(#(.+?)\) \| (.+?) \| (.+?) \|$", page, re.M)
+    rows = re.findall(r"^\| \{ref\}`(.+?) <(.+?)>` \| (.+?) \| (.+?) \|$", page, re.M)
     assert [(n, t, a) for n, _, t, a in rows] == [tuple(row.values()) for row in exercises.table()]
     labels = {}
     for number, chapter in enumerate(chapters(), 1):
