@@ -18,6 +18,7 @@ from sklearn.metrics import (
 
 from rankbook.metrics import auc
 from rankbook.metrics import lists as m
+from rankbook.metrics._large_ties import last_place
 
 # ---------------------------------------------------------------- one ordered list, in plain loops
 
@@ -541,3 +542,9 @@ def test_bad_lists(name, y, scores, error, message):
 def test_bad_arguments(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_the_last_place_that_counts_of_a_large_tie():
+    assert last_place(0.0, 2.0**-10) == 1
+    assert last_place(0.5, 2.0**-10) == 11
+    assert last_place(1.0, 2.0**-10) == np.inf
