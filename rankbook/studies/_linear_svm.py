@@ -1,4 +1,8 @@
-"""The linear support vector machine with a free intercept, by a primal-dual interior point."""
+"""The linear support vector machine with a free intercept, by a primal-dual interior point.
+
+`_hinge_sum` has several free variables, but one weight for all hinges and a coarser gap;
+`_kept_pairs` holds no solver of its own, only `PairwiseRanker` told to list its pairs.
+"""
 
 from __future__ import annotations
 

@@ -195,3 +195,9 @@ def test_real_files_as_scikit_learn_reads_them():
 def test_progress_bar(write, capsys):
     load_letor(write("1 1:2\n"), verbose=1)
     assert "data.txt" in capsys.readouterr().err
+
+
+def test_a_second_file_has_queries_if_the_first_has(write):
+    files = [write("1 qid:1 1:2\n0 qid:1 1:3\n", "a.txt"), write("1 1:2\n", "b.txt")]
+    with pytest.raises(ValueError, match="b.txt, line 1: only some of the lines read have a qid"):
+        load_letor(files)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankbook.datasets import make_linear_model, make_rule_model, noise_for_bayes_risk
-from rankbook.datasets.noisy_threshold import RuleFunction, _weighted_uniform_quantile
+from rankbook.datasets.noisy_threshold import RuleFunction, _nearest_cut, _weighted_uniform_quantile
 from rankbook.metrics import auc
 
 MAKERS = [make_linear_model, make_rule_model]
@@ -150,3 +150,9 @@ def test_bad_items_have_no_posterior(X, error, message):
     for method in (model.posterior, model.bayes_scores):
         with pytest.raises(error, match=message):
             method(X)
+
+
+def test_rules_of_a_single_value_cannot_be_cut():
+    assert _nearest_cut(np.array([0.0, 0.0, 1.0, 1.0]), 0.4) == (0.5, 0.5)
+    with pytest.raises(ValueError, match="the rules take a single value"):
+        _nearest_cut(np.zeros(5), 0.5)

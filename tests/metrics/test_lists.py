@@ -18,6 +18,7 @@ from sklearn.metrics import (
 
 from rankbook.metrics import auc
 from rankbook.metrics import lists as m
+from rankbook.metrics._large_ties import last_place
 
 # ---------------------------------------------------------------- one ordered list, in plain loops
 
@@ -550,3 +551,9 @@ def test_lists_of_similar_lengths_are_not_taken_for_equal_ones(sizes):
     y, scores = rng.integers(0, 4, len(qid)), rng.normal(size=len(qid))
     alone = [m.ndcg(y[qid == q], scores[qid == q]) for q in range(len(sizes))]
     np.testing.assert_allclose(m.ndcg(y, scores, qid=qid, per_query=True), alone, rtol=1e-12)
+
+
+def test_the_last_place_that_counts_of_a_large_tie():
+    assert last_place(0.0, 2.0**-10) == 1
+    assert last_place(0.5, 2.0**-10) == 11
+    assert last_place(1.0, 2.0**-10) == np.inf

@@ -434,3 +434,8 @@ def test_group_sizes_are_queries(data):
     np.testing.assert_array_equal(by_group.coef_, by_qid.coef_)
     with pytest.raises(TypeError):
         ValueRegularizedRanker().fit(X, y, np.ones(40))
+
+
+def test_weights_whose_products_leave_the_floats_are_refused():
+    with pytest.raises(ValueError, match="sample_weight must give pairs a finite total weight"):
+        ValueRegularizedRanker().fit([[0.0], [1.0]], [0, 1], sample_weight=[1e200, 1e200])

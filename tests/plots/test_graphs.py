@@ -47,3 +47,20 @@ def test_positions_are_used_and_the_view_holds_them():
 def test_bad_weights_are_named():
     with pytest.raises(ValueError, match="weights must be a square matrix"):
         draw_graph([[0, 1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"positions": [[0, 0], [0, 0]]}, ValueError, "positions must be distinct points"),
+        ({"positions": [[0, 0]]}, ValueError, r"positions must have shape \(2, 2\)"),
+        ({"highlight": [3]}, TypeError, "highlight must hold pairs of nodes, got 3"),
+        ({"highlight": 3}, TypeError, "highlight must be a sequence, got 3"),
+        ({"fmt": 3}, TypeError, "fmt must be a format"),
+    ],
+)
+def test_bad_options(options, error, message):
+    axes = plt.subplots()[1]
+    with pytest.raises(error, match=message):
+        draw_graph([[0, 1], [0, 0]], ax=axes, **options)
+    plt.close("all")

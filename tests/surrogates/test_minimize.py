@@ -374,3 +374,8 @@ def test_polish_goes_on_where_values_differ_by_rounding_alone(loss):
 def test_what_is_no_population_is_named():
     with pytest.raises(TypeError, match="population must be a FinitePopulation, got ndarray"):
         minimize_pairwise(np.ones((2, 2)) / 2, "hinge")
+
+
+def test_value_regularized_scores_stay_within_the_floats():
+    with pytest.raises(ValueError, match="nu must be large enough for finite scores"):
+        value_regularized_scores([[0, 1e300], [0, 0]], nu=1e-300)
