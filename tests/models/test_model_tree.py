@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from rankbook.models import COCR, ModelTree
+from rankbook.models._node_models import _Elimination
 from rankbook.models._tree_pruning import compensation
 from tests.models.make_weka_m5p import data_sets, split
 
@@ -271,3 +272,15 @@ def test_cubist_is_a_second_opinion():
         ratios.append(ours / theirs)
     assert max(ratios) < 2
     assert np.exp(np.mean(np.log(ratios))) < 1.25
+
+
+def test_columns_that_cancel_each_other_are_not_both_kept():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=200)
+    b = a + 0.1 * rng.normal(size=200)
+    fit = _Elimination(
+        np.corrcoef([a, b, b - a])[None], np.ones((1, 2), dtype=bool), np.array([200.0])
+    )
+    assert np.abs(fit.coefficients).min() > 1.5
+    fit.run()
+    assert fit.active.sum() < 2
