@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rankbook.models._formula import design_matrix, fit_formula
     from rankbook.models.cocr import COCR
     from rankbook.models.cumulative_link import CumulativeLink
+    from rankbook.models.model_tree import ModelTree
     from rankbook.models.orboost import ORBoost
     from rankbook.models.pairwise import PairwiseRanker
     from rankbook.models.pairwise_boost import PairwiseBoost
@@ -27,6 +28,7 @@ __all__ = [
     "COCR",
     "SVOR",
     "CumulativeLink",
+    "ModelTree",
     "ORBoost",
     "PairwiseBoost",
     "PairwiseRanker",
@@ -44,6 +46,7 @@ _MODULES = {
     "COCR": "cocr",
     "SVOR": "svor",
     "CumulativeLink": "cumulative_link",
+    "ModelTree": "model_tree",
     "ORBoost": "orboost",
     "PairwiseBoost": "pairwise_boost",
     "PairwiseRanker": "pairwise",
