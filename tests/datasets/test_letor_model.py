@@ -65,12 +65,6 @@ def test_seeds():
     assert not same(make_letor(5, 4, 6, rng=generator), make_letor(5, 4, 6, rng=generator))
 
 
-def test_the_global_generator_is_left_alone():
-    state = np.random.get_state()[1].copy()
-    make_letor(3, rng=None)
-    np.testing.assert_array_equal(np.random.get_state()[1], state)
-
-
 def test_more_columns_do_not_change_grades_or_the_columns_before():
     few, many = make_letor(20, 5, 3, rng=1), make_letor(20, 5, 9, rng=1)
     np.testing.assert_array_equal(few.y, many.y)
