@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ __all__ = ["make_letor"]
 
 # Shares of the grades in MSLR-WEB, to two digits: most pages are irrelevant, hardly any perfect.
 _GRADES = (0.52, 0.32, 0.13, 0.02, 0.01)
-_MOST_ENTRIES = 2e9
+# Numbers an item that stand beside its features while they are drawn.
+_BESIDE = 8
 
 
 def make_letor(
@@ -73,11 +75,7 @@ def make_letor(
     check_scalar(n_queries, "n_queries", low=1, integer=True)
     check_scalar(n_items, "n_items", low=2)
     check_scalar(n_features, "n_features", low=1, integer=True)
-    if n_queries * n_items * n_features > _MOST_ENTRIES:
-        raise ValueError(
-            "n_queries * n_items * n_features must be at most 2e9, so that X fits in memory, got "
-            f"{n_queries} * {n_items} * {n_features}"
-        )
+    _require_room(n_queries, n_items, n_features)
     check_scalar(noise, "noise", low=0.0, high=1.0)
     shares = check_probabilities(grades, name="grades")
     generator = check_rng(rng)
@@ -88,8 +86,29 @@ def make_letor(
     known = (level[query] + signal) / np.sqrt(1.25)
     relevance = np.sqrt(1.0 - noise) * known + np.sqrt(noise) * generator.normal(size=query.size)
     y = np.searchsorted(ndtri(np.cumsum(shares)[:-1].clip(0.0, 1.0)), relevance)
-    columns = [_feature(j, signal, level, query, generator) for j in range(n_features)]
-    return LetorData(np.column_stack(columns), y, query + 1)
+    X = np.empty((query.size, n_features))
+    for j in range(n_features):
+        X[:, j] = _feature(j, signal, level, query, generator)
+    return LetorData(X, y, query + 1)
+
+
+def _require_room(n_queries: int, n_items: float, n_features: int) -> None:
+    """Raise if the sample would not fit in memory: some systems end the process instead."""
+    needed = 8.0 * n_queries * n_items * (n_features + _BESIDE)
+    if needed > _memory():
+        raise ValueError(
+            "n_queries * n_items * n_features must fit in memory, got "
+            f"{n_queries} * {n_items} * {n_features}, which takes {needed / 1e9:.3g} GB of "
+            f"{_memory() / 1e9:.3g}"
+        )
+
+
+def _memory() -> float:
+    """Bytes of memory that the machine has; 16 GB where it does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 16e9
 
 
 def _feature(

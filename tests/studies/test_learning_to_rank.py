@@ -1,0 +1,135 @@
+"""The learning-to-rank study: folds that share no query, and stored numbers computed anew."""
+
+import os
+
+import numpy as np
+import pytest
+
+from rankbook import metrics, studies
+from rankbook.datasets import LetorData, make_letor
+from rankbook.exceptions import DatasetUnavailable
+from rankbook.studies import _letor_fits as fits
+from rankbook.studies import learning_to_rank as study
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return studies.load("learning_to_rank")
+
+
+@pytest.fixture(scope="module")
+def fold():
+    return fits.Fold.of(make_letor(40, 8, 5, rng=0), make_letor(30, 8, 5, rng=1), 4)
+
+
+def agree(again, stored, name):
+    """All but the values of single queries, which trees may move, to rounding."""
+    part, whole = again["sets"][name], stored["sets"][name]
+    assert {k: part[k] for k in ("rows", "features", "grades", "folds")} == {
+        k: whole[k] for k in ("rows", "features", "grades", "folds")
+    }
+    for kind in study.MEASURES:
+        old = study.values(stored, name, kind)
+        for method, new in study.values(again, name, kind).items():
+            assert part["settings"][method] == whole["settings"][method]
+            np.testing.assert_allclose(new, old[method], atol=1.5e-4, err_msg=method)
+
+
+def test_quick_gives_the_stored_numbers_without_a_file(stored, monkeypatch):
+    monkeypatch.delenv("RANKBOOK_DATA", raising=False)
+    again = studies.run("learning_to_rank", quick=True, progress=False)
+    agree(again, stored, "simulated")
+    for kind, numbers in again["leakage"]["simulated"].items():
+        assert numbers == pytest.approx(stored["leakage"]["simulated"][kind], abs=2e-4)
+
+
+@pytest.mark.parametrize("name", study.SETS[1:])
+def test_real_sets_are_computed_anew(stored, name):
+    if not os.environ.get("RANKBOOK_DATA"):
+        pytest.skip("RANKBOOK_DATA names no folder")
+    # Pairs of the long lists of OHSUMED take a while.
+    methods = ("least squares; squared", "pairwise, logistic")[: 1 if name == "OHSUMED" else 2]
+    agree({"sets": {name: study.measure(name, methods)}}, stored, name)
+
+
+def test_model_trees_are_computed_anew(stored):
+    agree({"sets": {"simulated": study.measure("simulated", ("M5'; label",))}}, stored, "simulated")
+
+
+def test_form(stored):
+    assert list(stored["sets"]) == list(stored["leakage"]) == list(study.SETS)
+    for name, queries in zip(study.SETS, (500, 50, 86, 106), strict=True):
+        part = stored["sets"][name]
+        assert sum(part["grades"]) == part["rows"]
+        assert list(part["settings"]) == list(study.methods_of(name))
+        for kind in study.MEASURES:
+            found = study.values(stored, name, kind)
+            assert list(found) == list(study.methods_of(name))
+            for numbers in found.values():
+                assert numbers.shape == (queries,)
+                assert (numbers >= 0).all() and (numbers <= 1).all()
+            np.testing.assert_array_equal(
+                found["least squares; label"], found["least squares; absolute"]
+            )
+
+
+def test_files_that_are_missing_are_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKBOOK_DATA", str(tmp_path))
+    with pytest.raises(DatasetUnavailable, match=r"rank.train, rank.test into .RANKBOOK_DATA"):
+        study.compute(progress=False)
+    monkeypatch.delenv("RANKBOOK_DATA")
+    with pytest.raises(DatasetUnavailable, match="S1.txt"):
+        study.read("OHSUMED")
+
+
+def test_sizes_of_queries_come_from_their_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("RANKBOOK_DATA", str(tmp_path))
+    folder = tmp_path / "lightgbm-lambdarank"
+    folder.mkdir()
+    for stem in ("rank.train", "rank.test"):
+        (folder / stem).write_text("1 1:2\n0 300:1\n2 5:1\n")
+        (folder / f"{stem}.query").write_text("2\n1\n")
+    train, test = study.read("LightGBM sample")
+    assert train.X.shape == test.X.shape == (3, 300)
+    assert train.qid.tolist() == [0, 0, 1]
+
+
+def test_parts_are_joined_in_their_order():
+    parts = [LetorData(np.ones((3, 1)), np.arange(3), np.array(q)) for q in ([9, 9, 4], [9, 1, 1])]
+    assert study._joined(parts).qid.tolist() == [0, 0, 1, 2, 3, 3]
+
+
+def test_validation_queries_are_set_aside_whole(fold):
+    inner = fold.inner()
+    assert set(inner.train.qid) | set(inner.test.qid) == set(fold.train.qid)
+    assert not set(inner.train.qid) & set(inner.test.qid)
+    assert len(set(inner.test.qid)) == 8
+
+
+def test_bins_keep_the_order(fold):
+    binned = fold.binned()
+    for old, new in zip(fold.test.X.T, binned.test.X.T, strict=True):
+        assert (np.diff(new[np.argsort(old)]) >= 0).all()
+    assert len(np.unique(binned.test.X[:, 0])) > 100
+
+
+@pytest.mark.parametrize("base", ["GBRT", "LightGBM"])
+def test_stages_are_fits_of_fewer_rounds(fold, base):
+    few = next(fits._predictions(f"{base}; squared", fold, (10,)))
+    staged = list(fits._predictions(f"{base}; squared", fold, (10, 30)))
+    np.testing.assert_allclose(staged[0], few, rtol=1e-9)
+    assert not np.allclose(staged[1], few)
+
+
+def test_the_best_setting_is_chosen_on_validation_queries(fold):
+    inner = fold.inner()
+    settings = (1e-3, 1.0, 100.0)
+    errs = [inner.err(s) for s in fits._predictions("pairwise, logistic", inner, settings)]
+    assert fits.tune("pairwise, logistic", fold, settings) == settings[int(np.argmax(errs))]
+    test = inner.test
+    scores = next(fits._predictions("pairwise, logistic", inner, (1.0,)))
+    per_query = [
+        metrics.err(test.y[test.qid == q], scores[test.qid == q], max_grade=4)
+        for q in np.unique(test.qid)
+    ]
+    assert errs[1] == pytest.approx(np.mean(per_query))
