@@ -202,3 +202,13 @@ def test_memory_and_bad_parameters():
 
 def test_check_estimator():
     check_estimator(RankBoundarySVM(), on_skip=None)
+
+
+@pytest.mark.filterwarnings("ignore::rankbook.exceptions.ThresholdOrderWarning")
+def test_the_reach_of_pairs_counts_where_they_are_not_listed(monkeypatch):
+    monkeypatch.setattr("rankbook.models.rank_boundary._PAIRS", 0)
+    X, y = make_data(17, 4, 3)
+    for reach in (1, 2):
+        machine = RankBoundarySVM("linear", 0.1, max_rank_difference=reach).fit(X, y)
+        best = reference(linear_kernel(X), y, 0.1, reach)
+        assert machine.objective_ == pytest.approx(best, rel=2e-6)
