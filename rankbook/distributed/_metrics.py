@@ -40,7 +40,8 @@ def mean_by_query(
         A measure of lists by name, such as "ndcg" or "err", or "auc" or "pairwise_risk", for
         which queries without a pair do not count.
     y, scores : dask.array.Array of shape (n,)
-        Labels and scores, such as ``X.map_blocks(model.decision_function, drop_axis=1)``.
+        Labels and scores, such as ``X.map_blocks(model.decision_function, drop_axis=1,
+        meta=np.empty(0))``.
     qid : dask.array.Array of shape (n,)
         Query of every item. Without queries a measure compares items of all blocks, and is
         refused.
