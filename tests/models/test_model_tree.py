@@ -171,6 +171,12 @@ def test_tied_splits_go_to_the_first_column():
     )
 
 
+def test_tied_splits_go_to_the_lowest_threshold():
+    x = np.arange(1.0, 7.0)[:, None]
+    model = ModelTree(pruned=False).fit(x, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    assert model.tree_.threshold[0] == 2.5  # 4.5 is as good
+
+
 def test_degenerate_data():
     X, y = sample(40)
     constant = ModelTree().fit(X, np.full(40, 3.25))
