@@ -192,6 +192,7 @@ def _boosted(base: str, target: str, fold: Fold, rounds: tuple[int, ...]) -> Ite
     """Scores after each number of rounds, from one fit with the largest."""
     if base == "lambdarank":
         ranker = _lightgbm("LGBMRanker", max(rounds))
+        assert fold.train.qid is not None
         sizes = np.unique(fold.train.qid, return_counts=True)[1]
         parts = [ranker.fit(fold.train.X, fold.train.y, group=sizes)]
     else:

@@ -251,6 +251,7 @@ def leakage(name: str) -> dict[str, dict[str, float]]:
     parts = read(name)
     whole = parts[1] if name == "simulated" else _joined(parts)
     top = int(whole.y.max())
+    assert whole.qid is not None
     codes = np.unique(whole.qid, return_inverse=True)[1]
     shuffled = np.random.default_rng(0).permutation(whole.y.size)
     out = {}
