@@ -73,6 +73,32 @@ def test_form(stored):
             )
 
 
+def test_queries_without_a_relevant_item_are_worth_nothing(stored):
+    counts = []
+    for name in study.SETS:
+        err, ndcg = (
+            np.array(list(study.values(stored, name, kind).values())) for kind in study.MEASURES
+        )
+        # ERR goes down the whole list: it is 0 only where there is nothing to find.
+        nothing = (err == 0).all(axis=0)
+        np.testing.assert_array_equal(nothing, (err == 0).any(axis=0))
+        assert (ndcg[:, nothing] == 0).all()
+        counts.append(int(nothing.sum()))
+    assert counts == [0, 0, 2, 1]
+
+
+def test_many_choices_lie_at_the_end_of_their_grid(stored):
+    chosen = [
+        rounds
+        for name in study.SETS
+        for method, settings in stored["sets"][name]["settings"].items()
+        if method.startswith(("GBRT", "LightGBM", "lambdarank"))
+        for rounds in settings
+    ]
+    ends = [chosen.count(rounds) for rounds in (fits.ROUNDS[0], fits.ROUNDS[-1])]
+    assert (len(chosen), ends) == (99, [12, 26])
+
+
 def test_files_that_are_missing_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("RANKBOOK_DATA", str(tmp_path))
     with pytest.raises(DatasetUnavailable, match=r"rank.train, rank.test into .RANKBOOK_DATA"):
