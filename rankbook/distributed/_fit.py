@@ -128,11 +128,13 @@ def fit(
     from rankbook.distributed._survey import survey
 
     arrays = check_arrays(X=X, y=y, qid=qid, sample_weight=sample_weight)
+    if not X.shape[1]:
+        raise ValueError(f"X must have at least one column, got shape {X.shape}")
     fitted = clone(estimator)
     verbose = getattr(estimator, "verbose", 0) if verbose is None else verbose
     blocks = Blocks(arrays, client)
     with progress(verbose, getattr(estimator, "max_iter", 4), "Newton over blocks") as report:
-        found = survey(blocks, getattr(fitted, "labels", None))
+        found = survey(blocks, getattr(fitted, "labels", None), X.shape[1])
         fitted._encode_labels(found.named, len(found.named))
         fitted.n_features_in_ = X.shape[1]
         task = _models.Task(blocks, found, qid is not None, _told(callback, report))
