@@ -85,8 +85,9 @@ def fit(
     Hessian is not formed, and each of its products is a pass. Arrays that fit in the cluster's
     memory are read once if they are persisted, ``X = X.persist()``.
 
-    *Memory.* A running task holds its block of X about three times (as read, scaled, weighted):
-    100,000 rows of 136 columns take 109 MB, so that a worker thread needs about 330 MB. Beside it
+    *Memory.* A running task holds its block of X about three times (as read, scaled, weighted),
+    with pairs within queries about seven times: 100,000 rows of 136 columns take 109 MB, so that
+    a worker thread needs about 330 MB, or 760 MB. Beside it
     stand Hessians of :math:`8 p^2` bytes, 2K of them for exponential pairs, and at the caller 8
     bytes for each query. Blocks of 50 to 200 MB keep Dask's overhead, about a millisecond a task,
     small.
