@@ -82,11 +82,11 @@ class Blocks:
         given = {name: array for name, array in arrays.items() if array is not None}
         sizes = next(iter(given.values())).chunks[0]
         columns = {name: array.to_delayed().ravel() for name, array in given.items()}
-        self._rows = [
-            {name: column[i] for name, column in columns.items()}
+        self._rows = {
+            i: {name: column[i] for name, column in columns.items()}
             for i, size in enumerate(sizes)
             if size
-        ]
+        }
         if not self._rows:
             raise ValueError(f"{next(iter(given))} must not be empty")
         self.client = client
@@ -98,13 +98,14 @@ class Blocks:
     def reduce(self, task: Callable[..., Any], combine: Callable[[list], Any], *shared: Any) -> Any:
         """One pass: ``task(*shared, **arrays)`` for every block, combined a few at a time.
 
-        A block may have nothing to say and return None.
+        A block may have nothing to say and return None. An error carries the number of its block
+        as a note.
         """
         from dask import compute, delayed
 
         work = delayed(partial(_run, task, shared), pure=False)
         join = delayed(partial(_join, combine), pure=False)
-        parts = [work(**rows) for rows in self._rows]
+        parts = [work(i, **rows) for i, rows in self._rows.items()]
         while len(parts) > 1:
             parts = [join(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
         options = {} if self.client is None else {"scheduler": self.client}
@@ -113,12 +114,18 @@ class Blocks:
         return result
 
 
-def _run(task: Callable[..., Any], shared: tuple, **rows: Any) -> Any:
+def _run(task: Callable[..., Any], shared: tuple, number: int, /, **rows: Any) -> Any:
     # A scheduler's threads do not know how the caller's treats overflow.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return task(*shared, **rows)
+        try:
+            return task(*shared, **rows)
+        except (TypeError, ValueError) as error:
+            error.add_note(f"in block {number} (indices count the block's rows from 0)")
+            raise
 
 
 def _join(combine: Callable[[list], Any], parts: list) -> Any:
     parts = [part for part in parts if part is not None]
-    return combine(parts) if parts else None
+    # A class that no block weighs has the mass zero, and its logarithm is minus infinity.
+    with np.errstate(divide="ignore"):
+        return combine(parts) if parts else None

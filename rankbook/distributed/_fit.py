@@ -85,8 +85,9 @@ def fit(
     Hessian is not formed, and each of its products is a pass. Arrays that fit in the cluster's
     memory are read once if they are persisted, ``X = X.persist()``.
 
-    *Memory.* A running task holds its block of X about three times (as read, scaled, weighted):
-    100,000 rows of 136 columns take 109 MB, so that a worker thread needs about 330 MB. Beside it
+    *Memory.* A running task holds its block of X about three times (as read, scaled, weighted),
+    with pairs within queries about seven times: 100,000 rows of 136 columns take 109 MB, so that
+    a worker thread needs about 330 MB, or 760 MB. Beside it
     stand Hessians of :math:`8 p^2` bytes, 2K of them for exponential pairs, and at the caller 8
     bytes for each query. Blocks of 50 to 200 MB keep Dask's overhead, about a millisecond a task,
     small.
@@ -128,11 +129,13 @@ def fit(
     from rankbook.distributed._survey import survey
 
     arrays = check_arrays(X=X, y=y, qid=qid, sample_weight=sample_weight)
+    if not X.shape[1]:
+        raise ValueError(f"X must have at least one column, got shape {X.shape}")
     fitted = clone(estimator)
     verbose = getattr(estimator, "verbose", 0) if verbose is None else verbose
     blocks = Blocks(arrays, client)
     with progress(verbose, getattr(estimator, "max_iter", 4), "Newton over blocks") as report:
-        found = survey(blocks, getattr(fitted, "labels", None))
+        found = survey(blocks, getattr(fitted, "labels", None), X.shape[1])
         fitted._encode_labels(found.named, len(found.named))
         fitted.n_features_in_ = X.shape[1]
         task = _models.Task(blocks, found, qid is not None, _told(callback, report))

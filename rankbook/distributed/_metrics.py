@@ -37,8 +37,8 @@ def mean_by_query(
     Parameters
     ----------
     measure : str
-        A measure of lists by name, such as "ndcg" or "err", or "auc" or "pairwise_risk", for
-        which queries without a pair do not count.
+        A measure of lists by name, such as "ndcg" or "err", or "auc" or "pairwise_risk".
+        Queries without a value (without a pair, for the last two) do not count.
     y, scores : dask.array.Array of shape (n,)
         Labels and scores, such as ``X.map_blocks(model.decision_function, drop_axis=1,
         meta=np.empty(0))``.
@@ -87,6 +87,9 @@ def mean_by_query(
     blocks = Blocks(check_arrays(y=y, scores=scores, qid=qid), client)
     if is_list:
         task: Callable[..., Any] = _list_sums
+        # The largest grade of all, not of a block.
+        if "max_grade" in inspect.signature(function).parameters and "max_grade" not in options:
+            options = {**options, "max_grade": blocks.reduce(_largest, max)}
     else:
         task = _pair_sums
         if labels is None:
@@ -94,8 +97,16 @@ def mean_by_query(
     total, count, queries = blocks.reduce(task, _add, measure, labels, options)
     require_whole_queries(queries)
     if not count:
-        raise ValueError("y must hold two items with different labels within some query, got none")
+        raise ValueError(
+            "y must hold two items with different labels within some query, got none"
+            if not is_list
+            else f"{measure} has no value for any query"
+        )
     return total / count
+
+
+def _largest(y: Any, **_: Any) -> float:
+    return float(np.max(y))
 
 
 def _classes(y: Any, **_: Any) -> np.ndarray:
@@ -110,7 +121,8 @@ def _list_sums(
     measure: str, labels: Any, options: dict, y: Any, scores: Any, qid: Any
 ) -> tuple[float, int, list]:
     values = getattr(metrics, measure)(y, scores, qid=qid, per_query=True, **options)
-    return float(values.sum()), len(values), [np.unique(qid)]
+    known = ~np.isnan(values)  # a measure may have no value for a query, which does not count
+    return float(values[known].sum()), int(known.sum()), [np.unique(qid)]
 
 
 def _pair_sums(

@@ -59,16 +59,15 @@ class Survey:
 
 
 def _survey_block(
-    labels: Any, X: Any, y: Any, qid: Any = None, sample_weight: Any = None
+    labels: Any, p: int, X: Any, y: Any, qid: Any = None, sample_weight: Any = None
 ) -> Survey:
-    X, codes, classes = _check_block(X, y, labels)
+    X, codes, classes = _check_block(X, y, labels, p)
     n = len(X)
     weights = np.ones(n)
     if sample_weight is not None:
         weights = as_float(sample_weight, "sample_weight")
-        require_finite(weights, "sample_weight")
         # All zero in a block is no error: in the sum of blocks it is.
-        if weights.any():
+        if weights.any() or len(weights) != n:
             check_weights(weights, n)
     largest = float(weights.max())
     digest = hashlib.sha256(repr(classes.tolist()).encode() + codes.tobytes())
@@ -93,12 +92,19 @@ def _survey_block(
     )
 
 
-def _check_block(X: Any, y: Any, labels: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check_block(X: Any, y: Any, labels: Any, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if not isinstance(X, np.ndarray):
         raise TypeError(f"X must be made of dense blocks, got one of {type(X).__name__}")
     X = as_float(X, "X")
     require_finite(X, "X")
+    if X.shape[1:] != (p,):
+        raise ValueError(f"X must have {p} columns, as its chunks say, got a block of {X.shape}")
     codes, classes = check_labels(y, labels=labels, min_classes=1)
+    if len(codes) != len(X):
+        raise ValueError(
+            f"X and y must have the same length, got {len(X)} for X and {len(codes)} for y: "
+            "their chunks promise other sizes than their blocks have"
+        )
     return X, codes, classes
 
 
@@ -125,9 +131,9 @@ def _merge(parts: list[Survey]) -> Survey:
     )
 
 
-def survey(blocks: Blocks, labels: Any) -> Survey:
-    """Check all rows in one pass; `labels` as an estimator has them."""
-    found = blocks.reduce(_survey_block, _merge, labels)
+def survey(blocks: Blocks, labels: Any, p: int) -> Survey:
+    """Check all rows of p columns in one pass; `labels` as an estimator has them."""
+    found = blocks.reduce(_survey_block, _merge, labels, p)
     if not found.largest > 0:
         raise ValueError("sample_weight must have a positive sum, got weights that are all zero")
     if not (np.isfinite(found.squares).all() and np.isfinite(found.total)):
@@ -206,15 +212,16 @@ class Rows:
 def read(plan: Plan, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Rows | None:
     """A block as its objective wants it; None if no row has a positive weight."""
     X = np.asarray(X, dtype=float)
-    codes = check_labels(y, labels=plan.classes, min_classes=1)[0]
-    weights = None
+    y, weights = np.asarray(y), None
     if sample_weight is not None:
         weights = np.asarray(sample_weight, dtype=float) / plan.unit
         kept = weights > 0
         if not kept.any():
             return None
         if not kept.all():
-            X, codes, weights = X[kept], codes[kept], weights[kept]
+            X, y, weights = X[kept], y[kept], weights[kept]
             qid = None if qid is None else np.asarray(qid)[kept]
+    # A class without any weight may not be among those of the plan: its rows are gone by now.
+    codes = check_labels(y, labels=plan.classes, min_classes=1)[0]
     query = None if qid is None else check_qid(qid, len(codes))
     return Rows(plan.columns.apply(X), codes, query, weights)

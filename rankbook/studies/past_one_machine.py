@@ -91,11 +91,11 @@ def blocks(n: int, p: int = N_FEATURES, rows: int = BLOCK) -> tuple[Any, Any]:
     return every[:, :p], every[:, p]
 
 
-def _measured(task: Callable[[], Any]) -> tuple[Any, float, float]:
+def _measured(task: Callable[..., Any], *args: Any) -> tuple[Any, float, float]:
     """What a task returns, its CPU seconds, and the peak of what it allocates in MB."""
     tracemalloc.start()
     begin = time.process_time()
-    result = task()
+    result = task(*args)
     seconds = time.process_time() - begin
     peak = tracemalloc.get_traced_memory()[1] / 1e6
     tracemalloc.stop()
@@ -105,6 +105,10 @@ def _measured(task: Callable[[], Any]) -> tuple[Any, float, float]:
 def _in_memory(n: int) -> CumulativeLink:
     every = np.concatenate([make_block(i) for i in range(n // BLOCK)])
     return CumulativeLink().fit(every[:, :-1], every[:, -1])
+
+
+def _out_of_core(n: int) -> CumulativeLink:
+    return distributed.fit(CumulativeLink(), *blocks(n))
 
 
 def _sizes(sizes: tuple[int, ...], progress: bool) -> dict[str, list]:
@@ -126,11 +130,9 @@ def _sizes(sizes: tuple[int, ...], progress: bool) -> dict[str, list]:
         # Workers import what they need at their first task.
         distributed.fit(CumulativeLink(), *blocks(2 * BLOCK), client=client)
         for n in tqdm(sizes, disable=not progress, desc="sizes"):
-            memory, seconds, peak = _measured(lambda n=n: _in_memory(n))
+            memory, seconds, peak = _measured(_in_memory, n)
             with dask.config.set(scheduler="synchronous"):
-                core, core_seconds, core_peak = _measured(
-                    lambda n=n: distributed.fit(CumulativeLink(), *blocks(n))
-                )
+                core, core_seconds, core_peak = _measured(_out_of_core, n)
             begin = _worker_seconds(client)
             far = distributed.fit(CumulativeLink(), *blocks(n), client=client)
             row = {

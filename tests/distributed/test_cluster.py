@@ -1,6 +1,8 @@
 """Fits on a cluster of two worker processes, one of which may die."""
 
 import logging
+import signal
+from contextlib import contextmanager
 
 import dask.array as da
 import joblib
@@ -14,7 +16,30 @@ from rankbook.models import COCR, CumulativeLink, PairwiseRanker
 distributed_dask = pytest.importorskip("distributed")
 
 N, CHUNK = 400, 100
-WAIT = "180s"  # of what a busy machine may take; nothing waits for it to pass
+WAIT = "60s"  # of what a busy machine may take; nothing waits for it to pass
+LIMIT = 300  # seconds after which a test fails that would hang
+
+
+@contextmanager
+def limited():
+    """Fail, rather than hang, where a cluster does not answer."""
+
+    def stop(*_):
+        raise TimeoutError(f"the cluster has not answered for {LIMIT} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(LIMIT)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture(autouse=True)
+def no_hang(client):
+    with limited():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +55,7 @@ def client(tmp_path_factory):
     import dask
 
     with (
+        limited(),
         dask.config.set(settings),
         distributed_dask.LocalCluster(
             n_workers=2,
@@ -42,7 +68,9 @@ def client(tmp_path_factory):
         ) as cluster,
         distributed_dask.Client(cluster, timeout=WAIT, set_as_default=False) as client,
     ):
+        signal.alarm(0)
         yield client
+        signal.alarm(LIMIT)
 
 
 @pytest.fixture(scope="module")

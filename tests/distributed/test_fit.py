@@ -6,6 +6,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.linear_model import Ridge
 
 from rankbook import distributed
@@ -294,6 +295,60 @@ def test_bad_arrays_are_named(sample):
         fit(COCR(), da.where(Xd > 450, np.nan, Xd), yd)
     with pytest.raises(ValueError, match="at least 2 classes"):
         fit(COCR(), Xd, 0 * yd)
+
+
+@pytest.mark.parametrize("empty", [0, 2])
+@pytest.mark.parametrize(
+    "estimator", [CumulativeLink(), PairwiseRanker("exponential", tol=1e-18), COCR()]
+)
+def test_a_class_without_weight(sample, estimator, empty):
+    X, y, _, _ = sample
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        memory, blocks = both(estimator, X, y, None, np.where(y == empty, 0.0, 1.0))
+    np.testing.assert_array_equal(blocks.classes_, memory.classes_)
+    close(blocks.decision_function(X), memory.decision_function(X))
+
+
+def test_empty_chunks_and_single_precision(sample):
+    X, y, _, _ = sample
+    chunks = (0, *CHUNKS, 0)
+    Xd = da.from_array(X.astype(np.float32), chunks=(chunks, 3))
+    model = distributed.fit(CumulativeLink(), Xd, da.from_array(y, chunks=(chunks,)))
+    close(model.params_, CumulativeLink().fit(X.astype(np.float32), y).params_)
+
+
+def promised(sizes, parts):
+    """Dask arrays whose blocks are not what their chunks say."""
+    shapes = [(size, *parts[0].shape[1:]) for size in sizes]
+    make = dask.delayed(np.asarray)
+    return da.concatenate(
+        [
+            da.from_delayed(make(part), shape, dtype=float)
+            for part, shape in zip(parts, shapes, strict=True)
+        ]
+    )
+
+
+def test_blocks_that_are_not_what_chunks_say(sample):
+    X, y, _, _ = sample
+    sizes = (120, 120)
+    Xd, yd = da.from_array(X, chunks=(120, 3)), da.from_array(y, chunks=120)
+    for arrays, words in [
+        ((Xd, promised(sizes, [y[:120], y[120:230]])), "120 for X and 110 for y"),
+        ((promised(sizes, [X[:120], X[120:230]]), yd), "110 for X and 120 for y"),
+        ((promised(sizes, [X[:120], X[120:, :2]]), yd), "X must have 3 columns"),
+    ]:
+        with pytest.raises(ValueError, match=words) as raised:
+            distributed.fit(CumulativeLink(), *arrays)
+        assert "in block 1" in raised.value.__notes__[0]
+    with pytest.raises(ValueError, match="110 for sample_weight and 120 for y"):
+        zero = promised(sizes, [np.ones(120), np.zeros(110)])
+        distributed.fit(CumulativeLink(), Xd, yd, sample_weight=zero)
+    with pytest.raises(ValueError, match="X must have at least one column"):
+        distributed.fit(CumulativeLink(), Xd[:, :0], yd)
+    with pytest.raises(TypeError, match="dense blocks, got one of csr_matrix"):
+        distributed.fit(CumulativeLink(), Xd.map_blocks(csr_matrix), yd)
 
 
 def test_a_query_that_straddles_blocks(sample):

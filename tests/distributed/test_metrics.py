@@ -27,6 +27,21 @@ def test_lists(measure):
     assert found == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("measure", ["err", "p_norm_push"])
+def test_lists_of_unlike_blocks(measure):
+    # Blocks with other largest grades, and queries without an item above the threshold.
+    grades = np.where(QID < 10, np.minimum(Y, 2), Y)
+    y, scores, qid = blocks(grades, SCORES, QID)
+    found = distributed.mean_by_query(measure, y, scores, qid=qid)
+    assert found == pytest.approx(getattr(metrics, measure)(grades, SCORES, qid=QID), rel=1e-12)
+
+
+def test_lists_without_any_value():
+    y, scores, qid = blocks(0 * Y, SCORES, QID)
+    with pytest.raises(ValueError, match="no value for any query"):
+        distributed.mean_by_query("p_norm_push", y, scores, qid=qid)
+
+
 @pytest.mark.parametrize("labels", [None, [0, 1, 2, 3]])
 def test_pairs(labels):
     y, scores, qid = blocks(Y, SCORES, QID)
