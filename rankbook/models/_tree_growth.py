@@ -264,12 +264,13 @@ class _Places:
         """
         left, right, near, far = self._sides(order)
         allowed = self._allowed(order, changes)
-        rough = np.float32(left) * _rough_root(near, self.power)
-        rough += np.float32(right) * _rough_root(far, self.power)
+        weight = self.level.weight
+        rough = np.float32(left / weight[self.node]) * _rough_root(near, self.power)
+        rough += np.float32(right / weight[self.node]) * _rough_root(far, self.power)
         if allowed is not None:
             rough[~allowed] = np.inf
         least = np.minimum.reduceat(rough, self.starts, axis=1)
-        bound = np.minimum(least.min(axis=0), best[self.owners]) * (1 + _ROUGH)
+        bound = np.minimum(least.min(axis=0), (best / weight)[self.owners]) * (1 + _ROUGH)
         limit = np.where(least <= bound, least * (1 + _ROUGH), -1.0)
         near_least = rough <= np.repeat(limit.astype(np.float32), self.sizes, axis=1)
         near_least &= rough < np.inf
@@ -289,13 +290,18 @@ class _Places:
         level = self.level
         sums = []
         for values, before in zip((level.first, level.second), self.before, strict=True):
-            sums.append(np.cumsum(values[order], axis=1)[:, self.at] - before)
+            sums.append(np.cumsum(values[order], axis=1).take(self.at, axis=1))
+            sums[-1] -= before
         left = self.left if self.is_plain else self._left_of(level.sample.weights, order)
         right = level.weight[self.node] - left
         first = sums[0] * level.unit
+        near, far = sums[1] * level.unit, (self.squares - sums[1]) * level.unit
         with np.errstate(divide="ignore", invalid="ignore"):  # a right side may weigh nothing
-            near = sums[1] * level.unit / left - (first / left) ** 2
-            far = (self.squares - sums[1]) * level.unit / right - (first / right) ** 2
+            for variance, weight in ((near, left), (far, right)):
+                variance /= weight
+                mean = first / weight
+                mean *= mean
+                variance -= mean
         return left, right, near, far
 
     def _allowed(self, order: np.ndarray, changes: np.ndarray | None) -> np.ndarray | None:
@@ -322,7 +328,7 @@ def _blocks(p: int, n: int) -> list[slice]:
 
 def _rough_root(variance: np.ndarray, power: float) -> np.ndarray:
     """`_root` to about five digits, several times faster."""
-    rough = np.where(variance > _NO_VARIANCE, variance, 0.0).astype(np.float32)
+    rough = np.where(variance > _NO_VARIANCE, variance.astype(np.float32), np.float32(0.0))
     with np.errstate(divide="ignore"):
         np.log(rough, out=rough)
     rough *= np.float32(power / 2)
