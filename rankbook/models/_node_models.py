@@ -1,8 +1,9 @@
 """Linear models in the nodes of a tree, many at a time, with needless columns eliminated.
 
 The columns of a node are standardised there, so that a coefficient is a standardised one. The
-sweep operator turns the correlations into coefficients, their covariances and the residual sum of
-squares; sweeping a column back eliminates it.
+inverse of their correlations gives the coefficients and their covariances. Eliminating a column is
+a step of Cholesky's factorisation of that inverse: the covariances of what is left are the inverse
+less the squares of the factor's columns, and only the column that goes next is worked out.
 """
 
 from __future__ import annotations
@@ -47,26 +48,39 @@ class NodeModels:
         return sp.csr_array(sp.coo_array((values, (nodes, columns)), shape=shape))
 
 
-def fit_models(
-    sample: Sample, tree: Tree, nodes: np.ndarray, uses: np.ndarray, models: NodeModels
-) -> None:
-    """Fit the models of some nodes on the columns that they may use, in place."""
-    width = uses[nodes].sum(axis=1)
-    size = tree.stop[nodes] - tree.start[nodes]
-    length = 1 << np.ceil(np.log2(np.maximum(size, 1))).astype(int)
-    key = width * (2 * length.max()) + length
+def fit_models(sample: Sample, tree: Tree, uses: np.ndarray) -> NodeModels:
+    """Fit the models of all nodes on the columns that they may use."""
+    models = NodeModels(*np.zeros((4, tree.feature.size)))
+    width, size = _rounded_up(uses.sum(axis=1)), tree.stop - tree.start
+    key = width * (2 * size.max()) + _rounded_up(size)
     for value in np.unique(key):
-        group = nodes[key == value]
-        k, longest = int(width[key == value][0]), int(size[key == value].max())
-        step = max(1, _BATCH // (longest * (k + 2)))
+        group = np.flatnonzero(key == value)
+        k, longest = int(width[group[0]]), int(size[group].max())
+        step = max(1, _BATCH // (longest * (k + 2) + 2 * k * k))
         for begin in range(0, group.size, step):
             _fit_batch(sample, tree, group[begin : begin + step], uses, models)
+    return models
+
+
+def _rounded_up(sizes: np.ndarray) -> np.ndarray:
+    """The next of 0, 1, 2, 3, 4, 6, 8, 12, 16, and so on, to have few sizes."""
+    power = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(int)
+    return np.where(sizes == 0, 0, np.where(4 * sizes <= 3 * power, 3 * power // 4, power))
+
+
+def _columns_of(uses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The columns that each node uses, filled up with the first one, and which are not filling."""
+    width = uses.sum(axis=1)
+    filled = np.arange(width.max(initial=0)) < width[:, None]
+    columns = np.zeros(filled.shape, dtype=np.intp)
+    columns[filled] = np.nonzero(uses)[1]
+    return columns, filled
 
 
 def _fit_batch(
     sample: Sample, tree: Tree, nodes: np.ndarray, uses: np.ndarray, models: NodeModels
 ) -> None:
-    columns = np.nonzero(uses[nodes])[1].reshape(nodes.size, -1)
+    columns, filled = _columns_of(uses[nodes])
     size = tree.stop[nodes] - tree.start[nodes]
     place = np.arange(size.max())
     present = place < size[:, None]
@@ -82,6 +96,7 @@ def _fit_batch(
     moments = np.matmul(values.transpose(0, 2, 1), values)
     scale = np.sqrt(np.einsum("mkk->mk", moments))
     _drop_constants(scale, mean, total)
+    scale[:, :-1] *= filled
     safe = np.where(scale > 0, scale, 1.0)
     moments /= safe[:, :, None] * safe[:, None, :]
     fit = _Elimination(moments, scale[:, :-1] > 0, tree.count[nodes])
@@ -102,70 +117,82 @@ def _drop_constants(scale: np.ndarray, mean: np.ndarray, total: np.ndarray) -> N
 
 
 class _Elimination:
-    """Backward elimination in a batch of regressions, by the sweep operator.
+    """Backward elimination in a batch of regressions.
 
     The column with the smallest standardised coefficient goes, as long as Akaike's criterion
-    falls by it.
+    falls by it. `moments` are correlations, those with the target last.
     """
 
     def __init__(self, moments: np.ndarray, active: np.ndarray, count: np.ndarray) -> None:
-        self.m, self.active, self.count = moments, active, count
-        for j in range(active.shape[1]):
-            self.active[:, j] &= self.m[:, j, j] > _COLLINEAR
-            self._sweep(np.flatnonzero(self.active[:, j]), np.full(1, j))
+        self.active, self.count = active.copy(), count
+        root = self._root_of(moments[:, :-1, :-1])
+        back = np.linalg.inv(root)
+        target = np.where(self.active, moments[:, :-1, -1], 0.0)
+        scores = np.einsum("mij,mj->mi", back, target)
+        self.residual = np.maximum(moments[:, -1, -1] - (scores**2).sum(axis=1), 0.0)
+        self.coefficients = np.einsum("mij,mi->mj", back, scores)
+        self.inverse = np.matmul(back.transpose(0, 2, 1), back)
+        self.variance = np.einsum("mkk->mk", self.inverse).copy()
+        self.factor = np.zeros_like(self.inverse)
+        self.steps = np.zeros(len(moments), dtype=np.intp)
 
-    @property
-    def coefficients(self) -> np.ndarray:
-        return np.where(self.active, self.m[:, :-1, -1], 0.0)
-
-    @property
-    def residual(self) -> np.ndarray:
-        return np.maximum(self.m[:, -1, -1], 0.0)
+    def _root_of(self, moments: np.ndarray) -> np.ndarray:
+        """Cholesky's root; collinear columns become inactive, with rows of the identity."""
+        root = np.zeros_like(moments)
+        for j in range(moments.shape[1]):
+            rest = moments[:, j:, j] - np.matmul(root[:, j:, :j], root[:, j, :j, None])[..., 0]
+            self.active[:, j] &= rest[:, 0] > _COLLINEAR
+            on = self.active[:, j]
+            root[:, j:, j] = rest * (on / np.sqrt(np.where(on, rest[:, 0], 1.0)))[:, None]
+            root[~on, j, :j] = 0.0
+            root[~on, j, j] = 1.0
+        return root
 
     def run(self) -> None:
         """Drop columns with huge coefficients, then those that do not pay."""
-        self._drop_huge()
-        self._drop_small()
+        if self.active.shape[1]:
+            self._drop_huge()
+            self._drop_small()
 
     def _drop_huge(self) -> None:
-        alive = np.arange(len(self.m))
-        while alive.size and self.active.shape[1]:
-            size = np.where(self.active[alive], np.abs(self.m[alive, :-1, -1]), 0.0)
+        alive = np.arange(len(self.active))
+        while alive.size:
+            size = np.abs(self.coefficients[alive])
             j = size.argmax(axis=1)
             huge = size[np.arange(alive.size), j] > _HUGE
             alive, j = alive[huge], j[huge]
-            self._sweep(alive, j)
-            self.active[alive, j] = False
+            self._drop(alive, j)
 
     def _drop_small(self) -> None:
         full = np.maximum(self.residual, _EXACT)
-        initial = self.active.sum(axis=1) + 1.0
-        alive = np.arange(len(self.m))
-        while alive.size and self.active.shape[1]:
-            alive = alive[self.active[alive].any(axis=1)]
-            size = np.where(self.active[alive], np.abs(self.m[alive, :-1, -1]), np.inf)
+        # The criterion falls if the relative increase of the squares, times n - v, is below 2.
+        free = np.maximum(self.count - self.active.sum(axis=1) - 1.0, 0.0)
+        alive = np.flatnonzero(self.active.any(axis=1))
+        while alive.size:
+            size = np.where(self.active[alive], np.abs(self.coefficients[alive]), np.inf)
             j = size.argmin(axis=1)
-            b, inverse = self.m[alive, j, -1], -self.m[alive, j, j]
-            # The criterion falls if the relative increase of the squares, times n - v, is below 2.
-            free = np.maximum(self.count[alive] - initial[alive], 0.0)
-            improved = b**2 * free < 2.0 * inverse * full[alive]
+            b, variance = self.coefficients[alive, j], self.variance[alive, j]
+            improved = b**2 * free[alive] < 2.0 * variance * full[alive]
             alive, j = alive[improved], j[improved]
-            self._sweep(alive, j)
-            self.active[alive, j] = False
+            self._drop(alive, j)
+            alive = alive[self.active[alive].any(axis=1)]
 
-    def _sweep(self, which: np.ndarray, j: np.ndarray) -> None:
-        """Sweep one column of some regressions in, or out again if it was in."""
+    def _drop(self, which: np.ndarray, j: np.ndarray) -> None:
+        """Eliminate one column of some regressions."""
         if which.size == 0:
             return
-        j = np.broadcast_to(j, which.shape)
-        part = self.m[which]
-        each = np.arange(which.size)
-        pivot = part[each, j, j]
-        column = part[each, j, :]
-        row = column / pivot[:, None]
-        part -= column[:, :, None] * row[:, None, :]
-        row *= np.sign(pivot)[:, None]  # a column that is in has a negative diagonal
-        part[each, j, :] = row
-        part[each, :, j] = row
-        part[each, j, j] = -1.0 / pivot
-        self.m[which] = part
+        each, steps = np.arange(which.size), self.steps[which]
+        past = self.factor[:, : steps.max()]
+        past = past if which.size == len(past) else past[which]
+        column = self.inverse[which, j]
+        column -= np.matmul(past[each, :, j][:, None, :], past)[:, 0]
+        column /= np.sqrt(self.variance[which, j])[:, None]
+        column[~self.active[which]] = 0.0
+        self.factor[which, steps] = column
+        self.steps[which] += 1
+        score = self.coefficients[which, j] / np.sqrt(self.variance[which, j])
+        self.residual[which] += score**2
+        self.coefficients[which] -= column * score[:, None]
+        self.variance[which] -= column**2
+        self.coefficients[which, j] = 0.0
+        self.active[which, j] = False

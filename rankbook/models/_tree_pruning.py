@@ -32,22 +32,16 @@ def model_nodes(sample: Sample, tree: Tree, *, pruned: bool) -> tuple[NodeModels
     its subtree where that has the smaller error, both errors raised by `compensation`; a split
     counts as one parameter.
     """
-    n_nodes, p = tree.feature.size, sample.X.shape[1]
-    models = NodeModels(*np.zeros((4, n_nodes)))
-    uses = np.zeros((n_nodes, p), dtype=bool)
+    models = fit_models(sample, tree, _tested_below(tree, sample.X.shape[1]))
     is_leaf = tree.is_leaf.copy()
-    squares, parameters = np.zeros(n_nodes), np.ones(n_nodes)
+    squares, parameters = models.squares.copy(), models.parameters.copy()
+    if not pruned:
+        return models, is_leaf
     mean = np.average(sample.y, weights=sample.weights)
     variance = np.average((sample.y - mean) ** 2, weights=sample.weights)
     for nodes in reversed(tree.levels()):
         inner = nodes[~tree.is_leaf[nodes]]
         left, right = tree.left[inner], tree.right[inner]
-        uses[inner] = uses[left] | uses[right]
-        uses[inner, tree.feature[inner]] = True
-        fit_models(sample, tree, nodes, uses, models)
-        squares[nodes], parameters[nodes] = models.squares[nodes], models.parameters[nodes]
-        if not pruned or inner.size == 0:
-            continue
         n = tree.count[inner]
         below = squares[left] + squares[right]
         sizes = parameters[left] + parameters[right] + 1
@@ -58,3 +52,13 @@ def model_nodes(sample: Sample, tree: Tree, *, pruned: bool) -> tuple[NodeModels
         keep = inner[~cut]
         squares[keep], parameters[keep] = below[~cut], sizes[~cut]
     return models, is_leaf
+
+
+def _tested_below(tree: Tree, n_columns: int) -> np.ndarray:
+    """For each node, the columns that it or its subtree tests."""
+    uses = np.zeros((tree.feature.size, n_columns), dtype=bool)
+    for nodes in reversed(tree.levels()):
+        inner = nodes[~tree.is_leaf[nodes]]
+        uses[inner] = uses[tree.left[inner]] | uses[tree.right[inner]]
+        uses[inner, tree.feature[inner]] = True
+    return uses
