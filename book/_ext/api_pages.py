@@ -51,7 +51,8 @@ def api_lines(name: str) -> list[str]:
             kind, options = "data", ["   :no-value:"]
         role = {"function": "func", "class": "class", "data": "data"}[kind]
         first = (inspect.getdoc(value) or "").splitlines()[:1] if kind != "data" else []
-        table.append(f"| {{py:{role}}}`{member} <{target}>` | {''.join(first)} |")
+        summary = re.sub(r":math:`([^`]+)`", r"$\1$", "".join(first))
+        table.append(f"| {{py:{role}}}`{member} <{target}>` | {summary} |")
         rst += [f".. auto{kind}:: {target}", *options, ""]
     return [*table, "", "`````{eval-rst}", *rst, "`````", *lines]
 
@@ -225,6 +226,14 @@ def plain_labels(app, doctree: nodes.document) -> None:
             text.parent.replace(text, nodes.Text(hashed.sub("", text)))
 
 
+def straight_quotes(app, doctree: nodes.document) -> None:
+    """Keep the quotes of a parameter's type as code has them, such as ``default="logit"``."""
+    straight = str.maketrans("\u201c\u201d\u2018\u2019", "\"\"''")
+    for kind in doctree.findall(nodes.classifier):
+        for text in list(kind.findall(nodes.Text)):
+            text.parent.replace(text, nodes.Text(text.translate(straight)))
+
+
 def setup(app) -> dict:
     """Connect the functions above."""
     app.add_directive("rankbook-api", ApiDirective)
@@ -234,4 +243,5 @@ def setup(app) -> dict:
     app.connect("autodoc-process-docstring", add_teachers, priority=900)
     app.connect("doctree-read", add_names)
     app.connect("doctree-read", plain_labels, priority=900)
+    app.connect("doctree-read", straight_quotes)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
