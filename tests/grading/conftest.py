@@ -52,7 +52,7 @@ def link_tree(source, target, leave_out=()):
         except OSError:
             shutil.copy2(one, other)
 
-    ignored = shutil.ignore_patterns("__pycache__", *leave_out)
+    ignored = shutil.ignore_patterns(*leave_out)
     shutil.copytree(source, target, ignore=ignored, copy_function=link, symlinks=True)
 
 
@@ -112,9 +112,9 @@ class Grader:
         if self.is_root:
             os.chown(path, USER, USER)
 
-    def start(self, *arguments, as_root=False, module="rankbook.grading"):
+    def start(self, *arguments, as_root=False, program=("-m", "rankbook.grading")):
         """Start a command; a Popen."""
-        command = [str(self.python), "-m", module, *map(str, arguments)]
+        command = [str(self.python), *program, *map(str, arguments)]
         if self.is_root and not as_root:
             ids = [f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs"]
             command = ["setpriv", *ids, "--inh-caps=-all", *command]
@@ -127,9 +127,9 @@ class Grader:
             text=True,
         )
 
-    def run(self, *arguments, as_root=False):
+    def run(self, *arguments, **options):
         """Run a command to its end: status, what it printed, its errors."""
-        process = self.start(*arguments, as_root=as_root)
+        process = self.start(*arguments, **options)
         out, err = process.communicate()
         return process.returncode, out, err
 
