@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import rankbook
+from rankbook.grading import load_checks
 
 USER = 54321
 HERE = Path(__file__).parent
@@ -164,3 +165,9 @@ def grader():
         yield made
     finally:
         shutil.rmtree(stage)
+
+
+@pytest.fixture(scope="session")
+def checks():
+    """The checks of the tiny problem set."""
+    return load_checks(CHECKS)
