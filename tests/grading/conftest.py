@@ -150,6 +150,27 @@ def results(output):
     return {result["student"]: result for result in found}
 
 
+def earned(result):
+    """The points of a stored result, by question."""
+    return {o["question"]: o["earned"] for o in result["outcomes"]}
+
+
+def status(result):
+    """How the questions of a stored result ended."""
+    return {o["question"]: o["status"] for o in result["outcomes"]}
+
+
+def some(names, quick):
+    """All names; those that are not quick are left to `make test-grading`."""
+    return [n if n in quick else pytest.param(n, marks=pytest.mark.thorough) for n in names]
+
+
+def batch(request, quick, everything):
+    """The attacks of this run, in one batch: the quick ones, or all if a thorough test is run."""
+    is_thorough = any(item.get_closest_marker("thorough") for item in request.session.items)
+    return list(everything) if is_thorough else list(quick)
+
+
 @pytest.fixture(scope="session")
 def grader():
     """The grader; its folder is removed in the end."""
