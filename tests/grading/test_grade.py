@@ -9,7 +9,6 @@ from rankbook.grading.grade import ChecksError, submission_key
 from tests.grading.attacks import HONEST, KILLED
 from tests.grading.conftest import batch, earned, notebook, some, status
 
-AMPLE = ("--question-seconds", 60)
 ADA = Submission("ada", "Ada", (HONEST,))
 
 
@@ -91,7 +90,7 @@ def stopped(grader):
         files[f"{name} in a cell.ipynb"] = notebook(HONEST, code)
         body = "\n".join("    " + line for line in code.splitlines())
         files[f"{name} in an answer.ipynb"] = notebook(HONEST, f"def squares(x):\n{body}")
-    return grader.grade("stopped", files, *AMPLE)[0]
+    return grader.grade("stopped", files)[0]
 
 
 @pytest.mark.thorough
@@ -109,7 +108,9 @@ def test_what_ends_in_a_cell_waits_for_a_human(stopped, name):
 def test_what_ends_in_an_answer_costs_that_answer_alone(stopped, name):
     result = stopped[f"{name} in an answer"]
     assert earned(result)["P9.2"] is None and status(result)["P9.2"] == "killed"
-    assert (earned(result)["P9.1"], earned(result)["P9.3"]) == (4, 3) and result["flags"]
+    assert earned(result)["P9.1"] == 4 and result["flags"]
+    # The crash needs ctypes, a way around what the third question forbids: a human looks.
+    assert status(result)["P9.3"] == ("unsure" if name == "crash" else "passed")
 
 
 @pytest.mark.thorough
@@ -146,7 +147,7 @@ QUICK_WAYS = ("attribute", "getattr", "allowed")
 @pytest.fixture(scope="module")
 def ruled(grader, request):
     names = batch(request, QUICK_WAYS, WAYS)
-    return grader.grade("ruled", {f"{n}.ipynb": notebook(WAYS[n]) for n in names}, *AMPLE)[0]
+    return grader.grade("ruled", {f"{n}.ipynb": notebook(WAYS[n]) for n in names})[0]
 
 
 @pytest.mark.parametrize("name", some(WAYS, QUICK_WAYS))
