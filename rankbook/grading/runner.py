@@ -109,7 +109,8 @@ class Guard(importlib.abc.MetaPathFinder):
             return self
         for name in self.names:
             module, _, attribute = name.rpartition(".")
-            value = getattr(sys.modules.get(module), attribute, None)
+            # Not getattr: a package that loads its parts when asked, as scipy, would load one here.
+            value = getattr(sys.modules.get(module), "__dict__", {}).get(attribute)
             value = getattr(value, "__wrapped__", value)
             self.codes.add(getattr(value, "__code__", None))
         self.codes.discard(None)

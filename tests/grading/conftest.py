@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import rankbook
+from rankbook.grading import load_checks
 
 USER = 54321
 HERE = Path(__file__).parent
@@ -52,7 +53,7 @@ def link_tree(source, target, leave_out=()):
         except OSError:
             shutil.copy2(one, other)
 
-    ignored = shutil.ignore_patterns("__pycache__", *leave_out)
+    ignored = shutil.ignore_patterns(*leave_out)
     shutil.copytree(source, target, ignore=ignored, copy_function=link, symlinks=True)
 
 
@@ -112,9 +113,9 @@ class Grader:
         if self.is_root:
             os.chown(path, USER, USER)
 
-    def start(self, *arguments, as_root=False, module="rankbook.grading"):
+    def start(self, *arguments, as_root=False, program=("-m", "rankbook.grading")):
         """Start a command; a Popen."""
-        command = [str(self.python), "-m", module, *map(str, arguments)]
+        command = [str(self.python), *program, *map(str, arguments)]
         if self.is_root and not as_root:
             ids = [f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "--no-new-privs"]
             command = ["setpriv", *ids, "--inh-caps=-all", *command]
@@ -127,9 +128,9 @@ class Grader:
             text=True,
         )
 
-    def run(self, *arguments, as_root=False):
+    def run(self, *arguments, **options):
         """Run a command to its end: status, what it printed, its errors."""
-        process = self.start(*arguments, as_root=as_root)
+        process = self.start(*arguments, **options)
         out, err = process.communicate()
         return process.returncode, out, err
 
@@ -138,7 +139,10 @@ class Grader:
         folder = self.folder(name, files)
         output = self.folder(f"{name}-graded", {})
         checks = checks or self.checks
-        code, out, err = self.run(checks, folder, "--output", output, "--jobs", 2, *options)
+        # Ample by the clock: a busy machine must not cost an honest answer its points.
+        ample = ("--cells-seconds", 120, "--question-seconds", 60)
+        places = (checks, folder, "--output", output)
+        code, out, err = self.run(*places, "--jobs", 2, *ample, *options)
         assert code == 0, err or out
         return results(output), output
 
@@ -147,6 +151,27 @@ def results(output):
     """What a run wrote, by student."""
     found = [json.loads(path.read_text()) for path in (output / "results").glob("*.json")]
     return {result["student"]: result for result in found}
+
+
+def earned(result):
+    """The points of a stored result, by question."""
+    return {o["question"]: o["earned"] for o in result["outcomes"]}
+
+
+def status(result):
+    """How the questions of a stored result ended."""
+    return {o["question"]: o["status"] for o in result["outcomes"]}
+
+
+def some(names, quick):
+    """All names; those that are not quick are left to `make test-grading`."""
+    return [n if n in quick else pytest.param(n, marks=pytest.mark.thorough) for n in names]
+
+
+def batch(request, quick, everything):
+    """The attacks of this run, in one batch: the quick ones, or all if a thorough test is run."""
+    is_thorough = any(item.get_closest_marker("thorough") for item in request.session.items)
+    return list(everything) if is_thorough else list(quick)
 
 
 @pytest.fixture(scope="session")
@@ -164,3 +189,9 @@ def grader():
         yield made
     finally:
         shutil.rmtree(stage)
+
+
+@pytest.fixture(scope="session")
+def checks():
+    """The checks of the tiny problem set."""
+    return load_checks(CHECKS)

@@ -1,40 +1,12 @@
-"""What is written for people and for learning management systems."""
+"""What is written for learning management systems."""
 
 import csv
 import io
-from html.parser import HTMLParser
 
 import pytest
 
-from rankbook.grading import load_checks
-from rankbook.grading._records import Outcome, Result
-from rankbook.grading.feedback import feedback
 from rankbook.grading.gradebook import canvas_sheet, gradebook, moodle_sheet, to_nbgrader
-from rankbook.grading.report import discrimination, report, similar_answers
-from tests.grading.conftest import CHECKS
-
-POINTS = {"P9.1": 4.0, "P9.2": 3.0, "P9.3": 3.0, "P9.4": 5.0}
-EVIL = "=1+1<script>alert(1)</script>"
-
-
-@pytest.fixture(scope="module")
-def checks():
-    return load_checks(CHECKS)
-
-
-def result(student, *earned, name="Ada", **fields):
-    outcomes = tuple(
-        Outcome(question, f"About {question}", possible, "killed" if e is None else "passed", e, "")
-        for (question, possible), e in zip(POINTS.items(), earned, strict=True)
-    )
-    return Result(student, name, outcomes, **fields)
-
-
-CLASS = [
-    result("101", 4.0, 3.0, 3.0, 5.0),
-    result("102", 4.0, 0.0, None, 2.5, name=EVIL, flags=("P9.3: stopped",)),
-    result("103", 0.0, 0.0, 0.0, 0.0),
-]
+from tests.grading.records import CLASS, POINTS
 
 
 def rows(text):
@@ -91,52 +63,6 @@ def test_canvas_keeps_ids_and_the_row_of_points(checks):
     assert [r["A tiny set (77)"] for r in plain] == ["15", "15", "", "0"]
     with pytest.raises(ValueError, match="--grade-column"):
         canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Another set"))
-
-
-class Tags(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.loads = [], []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.found.append(tag)
-        self.loads += [value for key, value in attributes if key in ("src", "href")]
-
-
-def test_pages_hold_everything_and_run_nothing(checks):
-    cells = ({"cell": 2, "line": 1, "error": EVIL},)
-    one = result("102", 4.0, 0.0, None, 2.5, name=EVIL, cells=cells, output=EVIL)
-    for text in (feedback(one, checks), report([*CLASS, one], checks, [(EVIL, EVIL)])):
-        tags = Tags(text)
-        assert "script" not in tags.found and not tags.loads
-        assert {"main", "h1", "caption", "title"} <= set(tags.found)
-        assert 'lang="en"' in text and 'scope="row"' in text
-    assert "6.5 of 15 points</strong> so far" in feedback(one, checks)
-
-
-def test_the_report_draws_the_class(checks):
-    text = report(CLASS, checks)
-    assert text.count("<svg") == 2 and "90-100: 1" in text and "P9.3: stopped" in text
-
-
-def test_discrimination_is_the_correlation_with_the_rest():
-    questions = [
-        result(str(i), e, 0.0, 0.0, r) for i, (e, r) in enumerate([(0, 1), (4, 5), (2, 3)])
-    ]
-    assert discrimination(questions, "P9.1") == pytest.approx(1.0)
-    assert discrimination(questions, "P9.2") != discrimination(questions, "P9.2")  # NaN
-
-
-def test_renamed_copies_are_found_and_common_code_is_not():
-    first = "def spread(x):\n" + "".join(
-        f"    a{i} = x[{i}] ** {i} - {i} * x[-{i}]\n" for i in range(9)
-    )
-    copy = first.replace("a", "b").replace("x", "values")
-    own = "def spread(x):\n" + "".join(f"    v = ({i} + x[{i}]) // 7\n" for i in range(9))
-    texts = {"ada": first, "eve": copy} | {f"s{i}": own for i in range(8)}
-    group = [result(s, 0.0, 0.0, 0.0, 0.0, answers={"spread": t}) for s, t in texts.items()]
-    assert [pair[:2] for pair in similar_answers(group)] == [("ada", "eve")]
 
 
 # The warning is nbgrader's own, on a submission that it makes.

@@ -1,0 +1,102 @@
+"""The runner, without a sandbox around it: cells, calls, and what a question forbids."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from rankbook.grading import _wire
+from rankbook.grading.runner import Guard, call, run_cells, strip_magics
+
+
+def ask(source, *arguments, forbidden=()):
+    """What comes of calling `answer`, which the source defines."""
+    namespace = {}
+    assert run_cells([source], namespace) == []
+    request = {"call": "answer", "arguments": _wire.encode(list(arguments))}
+    return call(namespace, request | {"forbidden": list(forbidden)})
+
+
+@pytest.mark.parametrize(
+    ("cell", "stripped"),
+    [
+        ("%matplotlib inline\nx = 1", "pass\nx = 1"),
+        ("if True:\n    !ls\n    x = 1", "if True:\n    pass\n    x = 1"),
+        ("%%time\nx = 1", "\nx = 1"),
+        ("%%bash\nrm -r /", ""),
+        ("files = !ls\nx = 1", "files = None\nx = 1"),
+        ("len?\nx = 1", "pass\nx = 1"),
+        ("x = 5 % 3\ny = '''\n%time\n'''", "x = 5 % 3\ny = '''\n%time\n'''"),
+    ],
+)
+def test_magics_are_stripped_and_python_is_left_alone(cell, stripped):
+    assert strip_magics(cell) == stripped
+
+
+def test_an_error_is_recorded_and_the_next_cells_run():
+    namespace = {}
+    cells = ["x = 1", "y = 2\n1 / 0", "def broken(:", "raise SystemExit(3)", "z = x + y"]
+    failures = run_cells(cells, namespace)
+    assert [(f["cell"], f["line"]) for f in failures] == [(2, 2), (3, 1), (4, 1)]
+    assert failures[0]["error"].startswith("ZeroDivisionError")
+    assert namespace["z"] == 3
+
+
+def test_an_error_that_cannot_be_told_is_recorded():
+    cell = "class E(Exception):\n    def __str__(self): raise E\nraise E"
+    assert run_cells([cell], {})[0]["error"] == "E: "
+
+
+def test_values_come_back_and_names_of_errors_do_not_carry_inputs():
+    assert ask("def answer(x): return x + 1", 2) == {"value": 3, "intact": True}
+    assert ask("answer = 3") == {"missing": True}
+    assert ask("def answer(x): return {x}", 2)["refused"]
+    assert ask("def answer(x): return x[9]", [2])["error"] == "IndexError"
+    told = ask("def answer(x): raise type(f'Input{x}', (Exception,), {})", 2)
+    assert told["error"] == "an error of its own"
+
+
+LOADED = "import numpy as np\nplus = getattr(np, 'su' + 'm')\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "forbidden"),
+    [
+        ("def answer(x):\n    import statistics\n    return 0", "statistics"),
+        ("def answer(x):\n    return __import__('colo' + 'rsys') and 0", "colorsys"),
+        (LOADED + "def answer(x): return plus(x)", "numpy.sum"),
+        (LOADED + "def answer(x): return np.linalg.norm(x)", "numpy.linalg"),
+        ("import math\ndef answer(x): return math.fsum(x)", "math.fsum"),
+        ("def answer(x): return sum(x)", "sum"),
+    ],
+)
+def test_what_a_question_forbids_is_stopped(monkeypatch, source, forbidden):
+    for name in ("statistics", "colorsys"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert list(ask(source, np.ones(3), forbidden=[forbidden])) == ["forbidden"]
+    assert ask(source, np.ones(3), forbidden=["decimal"])["intact"] is True
+
+
+def test_what_numpy_uses_inside_is_not_the_students():
+    told = ask(
+        "import numpy as np\ndef answer(x): return np.mean(x)", np.ones(3), forbidden=["sum"]
+    )
+    assert told["intact"] and "value" in told
+
+
+def test_a_guard_that_was_taken_off_is_noticed():
+    told = ask("import sys\ndef answer(): sys.setprofile(None)", forbidden=["statistics"])
+    assert told["intact"] is False
+
+
+def test_forbidding_a_module_does_not_load_it():
+    """scipy loads scipy.stats when it is asked for it, which takes a second."""
+    code = (
+        "import sys, scipy\nfrom rankbook.grading.runner import Guard\n"
+        "with Guard(['scipy.stats']): pass\nprint('scipy.stats' in sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+    with Guard(["numpy.sum"]) as guard:
+        assert guard.codes
