@@ -1,7 +1,7 @@
 """COCR with least squares against one X'X, and load_letor against scikit-learn's reader.
 
-``python -m benchmarks cocr`` takes about half a minute and 1.5 GB. The first part has 1e6 items of 136
-features and five grades; a regression for each of the four boundaries is to cost at most three
+``python -m benchmarks cocr`` takes about half a minute and 1.5 GB. The first part has 1e6 items of
+136 features and five grades; a regression for each of the four boundaries is to cost at most three
 times the one product X'X that least squares cannot do without. The second part writes 30,000 lines
 like those of MSLR-WEB, all 136 features named, to a temporary file and reads it with both readers.
 """

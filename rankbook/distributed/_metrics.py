@@ -74,7 +74,8 @@ def mean_by_query(
     """
     require_dask()
     function = getattr(metrics, measure, None) if isinstance(measure, str) else None
-    is_list = function is not None and "per_query" in inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters if function is not None else {}
+    is_list = "per_query" in parameters
     if not (is_list or measure in _PAIR_MEASURES):
         raise NotBlockwiseError(
             f"measure must be one of lists, or one of {_PAIR_MEASURES}, got {measure!r}, whose "
@@ -88,7 +89,7 @@ def mean_by_query(
     if is_list:
         task: Callable[..., Any] = _list_sums
         # The largest grade of all, not of a block.
-        if "max_grade" in inspect.signature(function).parameters and "max_grade" not in options:
+        if "max_grade" in parameters and "max_grade" not in options:
             options = {**options, "max_grade": blocks.reduce(_largest, max)}
     else:
         task = _pair_sums
