@@ -27,6 +27,8 @@ CHECKS = HERE / "checks.py"
 PACKAGES = ("numpy", "numpy.libs", "tqdm", "scipy", "scipy.libs", "sklearn", "scikit_learn.libs")
 PACKAGES += ("joblib", "narwhals")
 MODULES = ("threadpoolctl.py",)
+# By the clock: a busy machine must not cost an honest answer its points.
+AMPLE = ("--cells-seconds", 120, "--question-seconds", 60)
 
 
 def notebook(*cells, ids=()):
@@ -139,10 +141,8 @@ class Grader:
         folder = self.folder(name, files)
         output = self.folder(f"{name}-graded", {})
         checks = checks or self.checks
-        # Ample by the clock: a busy machine must not cost an honest answer its points.
-        ample = ("--cells-seconds", 120, "--question-seconds", 60)
         places = (checks, folder, "--output", output)
-        code, out, err = self.run(*places, "--jobs", 2, *ample, *options)
+        code, out, err = self.run(*places, "--jobs", 2, *AMPLE, *options)
         assert code == 0, err or out
         return results(output), output
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tests.grading.attacks import HONEST
-from tests.grading.conftest import notebook, results
+from tests.grading.conftest import AMPLE, notebook, results
 
 WAITING = HONEST + "\nimport time\ntime.sleep(10**6)"
 
@@ -58,7 +58,8 @@ def test_only_what_changed_is_graded_again(grader):
     for row in rows[1:]:
         row[4:6] = ("4.5", "good") if row[0] == "ada" else ("", "")
     (output / "review.csv").write_text("\n".join(",".join(row) for row in rows))
-    code, out, err = grader.run(grader.checks, grader.stage / "changed", "--output", output)
+    places = (grader.checks, grader.stage / "changed", "--output", output)
+    code, out, err = grader.run(*places, *AMPLE)
     assert code == 0, err
     changed = {name for name, stamp in stamps(output).items() if before[name] != stamp}
     assert {name.split("-")[0] for name in changed} == {"emmy", "eve"}
