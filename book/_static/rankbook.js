@@ -24,7 +24,7 @@ document.addEventListener("DOMContentLoaded", () => {
         return;
       }
       texts.filter((text) => text.length > 12).forEach((text) => {
-        const pieces = text.data.split(/(?<=[.,(/=])(?![.,\s])/).flatMap((piece) =>
+        const pieces = text.data.split(/(?<=[.,(/=])(?![.,])/).flatMap((piece) =>
           piece.length > whole ? piece.split(/(?<=_)/) : [piece]);
         text.replaceWith(...pieces.flatMap((piece, i) =>
           i ? [document.createElement("wbr"), piece] : [piece]));
