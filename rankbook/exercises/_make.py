@@ -36,8 +36,10 @@ CHAPTERS = (
     "algorithms/support_vector_machines",
     "algorithms/boosting",
     "algorithms/ordinal_costs",
+    "algorithms/model_trees",
     "experiments/tripartite",
     "experiments/learning_curves",
+    "experiments/past_one_machine",
 )
 
 
