@@ -197,11 +197,6 @@ def compute(quick: bool = False, progress: bool = True) -> dict[str, Any]:
     -------
     dict
         Settings, a list for each measured quantity with an entry for each size, and rates.
-
-    Examples
-    --------
-    >>> compute(quick=True, progress=False)["n"]    # doctest: +SKIP
-    [20000]
     """
     sizes = SIZES[:1] if quick else SIZES
     return {
