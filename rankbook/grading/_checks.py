@@ -43,6 +43,11 @@ class Checks:
     student_rng: Callable[..., np.random.Generator]
 
     @property
+    def heading(self) -> str:
+        """What pages call the set."""
+        return f"Problem set {self.set_id}, {self.title}"
+
+    @property
     def possible(self) -> float:
         """The points of all questions."""
         return float(sum(question.points for question in [*self.questions, *self.manual]))

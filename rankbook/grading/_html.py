@@ -15,7 +15,7 @@ table { border-collapse: collapse; width: 100%; margin: 1rem 0; }
 caption { text-align: left; font-weight: bold; padding: .3rem 0; }
 th, td { border-bottom: 1px solid var(--line); padding: .35rem .6rem; text-align: left;
   vertical-align: top; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 pre { background: var(--soft); padding: .6rem; overflow-x: auto; white-space: pre-wrap; }
 .unsafe { border: 3px solid #b00020; padding: .6rem; font-weight: bold; }
 svg { max-width: 100%; height: auto; } svg text { fill: currentColor; font: 13px sans-serif; }

@@ -80,6 +80,11 @@ class Result:
     key: str = ""
 
     @property
+    def who(self) -> str:
+        """The student, for people: name and id where there are both."""
+        return f"{self.name} ({self.student})" if self.name != self.student else self.name
+
+    @property
     def is_complete(self) -> bool:
         """Whether every question has its points."""
         return all(outcome.earned is not None for outcome in self.outcomes)

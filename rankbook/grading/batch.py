@@ -19,7 +19,7 @@ from pathlib import Path
 
 from rankbook.grading import _files
 from rankbook.grading._checks import Checks
-from rankbook.grading._records import KILLED, UNDECIDED, Result
+from rankbook.grading._records import KILLED, MANUAL, UNDECIDED, Result
 from rankbook.grading.grade import grade_submission, submission_key
 from rankbook.grading.sandbox import Limits, probe
 from rankbook.grading.unpack import Submission
@@ -186,7 +186,7 @@ def review(results: Sequence[Result], output: Path) -> list[Result]:
     # A human's work on a submission that is not here now is kept all the same.
     lines += [[row[h] for h in HEADINGS] for where, row in given.items() if where not in known]
     text = _files.to_csv(lines)
-    if not path.exists() or path.read_text("utf-8-sig") != text:
+    if not path.exists() or path.read_bytes() != text.encode():
         _files.write(path, text)
     return entered
 
@@ -216,7 +216,9 @@ def _enter(result: Result, given: dict[tuple[str, str], dict[str, str]]) -> Resu
                     f"points in {REVIEW} must lie between 0 and {outcome.possible:g}, "
                     f"got {row['points']!r} ({where})"
                 )
-            message = row["comment"] or outcome.message
+            # What a question waited for is no remark once it has its points.
+            waited = outcome.status == MANUAL
+            message = row["comment"] or ("" if waited else outcome.message)
             outcome = replace(outcome, earned=earned, message=message, by_hand=True)
         outcomes.append(outcome)
     return replace(result, outcomes=tuple(outcomes))

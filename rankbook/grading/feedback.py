@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from rankbook.grading import _files, _html
@@ -32,7 +33,7 @@ def feedback(result: Result, checks: Checks) -> str:
         _html.table(
             "Questions",
             ["Question", "Title", "Points", "Result", "Remarks"],
-            [_row(outcome) for outcome in result.outcomes],
+            [_row(outcome) for outcome in sorted(result.outcomes, key=_place)],
             numbers=[2],
         ),
     ]
@@ -43,7 +44,13 @@ def feedback(result: Result, checks: Checks) -> str:
         body.append(_html.table("Cells that raised an error", ["Cell", "Line", "Error"], rows, [1]))
     if result.output.strip():
         body += ["<h2>What your cells printed</h2>", f"<pre>{escape(result.output[:4000])}</pre>"]
-    return _html.page(f"{checks.title}: feedback", body, sandboxed=result.sandboxed)
+    return _html.page(f"{checks.heading}: feedback", body, sandboxed=result.sandboxed)
+
+
+def _place(outcome: Outcome) -> list[tuple[int, str]]:
+    """Where a question stands in the set: P1.2 before P1.10, whoever grades it."""
+    parts = re.findall(r"\d+|\D+", outcome.question)
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
 
 def _row(outcome: Outcome) -> list[str]:

@@ -195,7 +195,8 @@ class _Grading:
                 "forbidden": list(question.forbidden),
             }
             left = max(deadline - time.monotonic(), 0.001)
-            reply = self._reply(session.ask(json.dumps(request).encode() + b"\n", left))
+            line = json.dumps(request).encode() + b"\n"
+            reply = self._reply(session.ask(line, left, self.limits.question_seconds))
             if "missing" in reply:
                 return self._missing(question)
             if "forbidden" in reply:
@@ -233,14 +234,16 @@ class _Grading:
         self, question: Any, n_right: int, n: int, complaint: str, is_intact: bool
     ) -> None:
         if n_right < n or not n:
-            message = f"{n_right} of {n} cases are right; in one, {complaint}"
-            return self.end(question, FAILED, message)
+            told = f"Not right: {complaint}"
+            if n > 1:
+                told = f"{n_right} of {n} cases are right; in one, {complaint}"
+            return self.end(question, FAILED, told)
         tricks = sorted(self.source.tricks) if question.forbidden else []
         if tricks or not is_intact:
             what = ", ".join(tricks) or "a change of the runner"
             message = f"All cases are right. A human has to look, because the notebook has {what}."
             return self.end(question, UNSURE, message)
-        self.end(question, PASSED, f"All {n} cases are right.")
+        self.end(question, PASSED, f"All {n} cases are right." if n > 1 else "The answer is right.")
 
     def _missing(self, question: Any) -> None:
         name = question.function

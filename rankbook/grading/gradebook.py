@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -110,7 +112,7 @@ def canvas_sheet(
     worksheet : str, optional
         The gradebook that Canvas exports; its students, sections and ids are used.
     column : str, optional
-        The heading of the assignment, "Title (id)"; by default the one that starts with the title.
+        The heading of the assignment, "Title (id)"; by default the one with the title of the set.
 
     Returns
     -------
@@ -127,7 +129,8 @@ def canvas_sheet(
         return _files.to_csv(rows)
     old = list(csv.reader(io.StringIO(worksheet.removeprefix("\ufeff"))))
     headings = old[0] if old else []
-    wanted = [h for h in headings if h == column or (not column and h.startswith(checks.title))]
+    title = checks.title.casefold()
+    wanted = [h for h in headings if (h == column if column else title in h.casefold())]
     if len(wanted) != 1 or not set(CANVAS) <= set(headings):
         raise ValueError(
             f"worksheet must have Canvas's columns and one of {column or checks.title!r}: "
@@ -165,8 +168,9 @@ def to_nbgrader(
     notebook : str
         The name of the notebook in it.
     cells : mapping, optional
-        From a question's id to the id of nbgrader's cell, where they differ. Points of questions
-        that share a cell are added.
+        From a question's id to the id of nbgrader's cell. By default a question goes to the cell
+        of its name, or with P1-3 for P1.3, or without the letter of a part, P1-3 for P1.3a. Points
+        of questions that share a cell are added.
 
     Returns
     -------
@@ -176,14 +180,23 @@ def to_nbgrader(
     from nbgrader.api import Gradebook, MissingEntry  # type: ignore[import-untyped]
 
     lost = set()
+    # nbgrader starts alembic by name, which lies beside this Python.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     with Gradebook(database) as book:
+        try:
+            known = {cell.name for cell in book.find_notebook(notebook, assignment).grade_cells}
+        except MissingEntry:
+            raise ValueError(
+                f"{database} must hold the notebook {notebook!r} of the assignment "
+                f"{assignment!r}: let nbgrader generate it first"
+            ) from None
         for result in results:
             book.update_or_create_student(result.student)
             book.update_or_create_submission(assignment, result.student)
             scores: dict[str, float | None] = {}
             for outcome in result.outcomes:
                 if outcome.status != "manual":
-                    cell = (cells or {}).get(outcome.question, outcome.question)
+                    cell = (cells or {}).get(outcome.question) or _cell(outcome.question, known)
                     so_far = scores.get(cell, 0.0)
                     both = so_far is not None and outcome.earned is not None
                     scores[cell] = so_far + outcome.earned if both else None  # type: ignore[operator]
@@ -197,6 +210,13 @@ def to_nbgrader(
                 grade.needs_manual_grade = score is None
         book.db.commit()
     return sorted(lost)
+
+
+def _cell(question: str, known: set[str]) -> str:
+    """nbgrader's name of a question's cell: it may hold no dot, and parts share one."""
+    plain = question.replace(".", "-")
+    names = (question, plain, plain.rstrip("abcdefghijklmnopqrstuvwxyz"))
+    return next((name for name in names if name in known), question)
 
 
 def read_sheet(path: Path) -> str:

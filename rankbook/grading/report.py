@@ -39,7 +39,7 @@ def report(
     if refused:
         rows = [list(entry) for entry in refused]
         body.append(_html.table("Files that were refused", ["File", "Why"], rows, []))
-    return _html.page(f"{checks.title}: class report", body, sandboxed=sandboxed)
+    return _html.page(f"{checks.heading}: class report", body, sandboxed=sandboxed)
 
 
 def _distribution(results: Sequence[Result], possible: float) -> list[str]:
@@ -72,7 +72,7 @@ def _questions(results: Sequence[Result], checks: Checks) -> list[str]:
             "Mean share of the points of a question, in per cent.",
             ", ".join(f"{name}: {share:.0f}" for name, share in drawn),
             [name for name, _ in drawn],
-            [share for _, share in drawn],
+            [round(share) for _, share in drawn],
         ),
         _html.table(
             "Difficulty and discrimination",
@@ -156,7 +156,8 @@ def _similar(results: Sequence[Result]) -> list[str]:
     head = "<h2>Answers that are nearly the same</h2>"
     if not pairs:
         return [head, "<p>None.</p>"]
-    rows = [[one, other, f"{100 * share:.0f}"] for one, other, share in pairs[:100]]
+    who = {result.student: result.who for result in results}
+    rows = [[who[one], who[other], f"{100 * share:.0f}"] for one, other, share in pairs[:100]]
     return [
         head,
         "<p>A reason to read both, and no more: people who work well alone also agree.</p>",
@@ -165,7 +166,7 @@ def _similar(results: Sequence[Result]) -> list[str]:
 
 
 def _flags(results: Sequence[Result]) -> list[str]:
-    rows = [[r.student, flag] for r in results for flag in r.flags]
+    rows = [[r.who, flag] for r in results for flag in r.flags]
     if not rows:
         return []
     return ["<h2>For a human to look at</h2>", _html.table("Flags", ["Student", "What"], rows, [])]

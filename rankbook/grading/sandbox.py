@@ -224,7 +224,8 @@ class Session:
             os.close(write)
         self._reply_fd = read
         assert self._process.stdin and self._process.stdout
-        self._stdin, self._stdout = self._process.stdin.fileno(), self._process.stdout.fileno()
+        self._streams = self._process.stdin, self._process.stdout
+        self._stdin, self._stdout = (stream.fileno() for stream in self._streams)
         for fd in (self._stdin, self._stdout, read):
             os.set_blocking(fd, False)
 
@@ -262,18 +263,15 @@ class Session:
         except ProcessLookupError:
             pass
         self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                try:
-                    stream.close()
-                except OSError:
-                    continue
-        if self._reply_fd >= 0:
-            os.close(self._reply_fd)
-            self._reply_fd = -1
+        for stream in self._streams:
+            stream.close()
+        os.close(self._reply_fd)
 
-    def ask(self, message: bytes, seconds: float) -> bytes:
-        """Send a line, return the line that comes back; `Killed` if none does."""
+    def ask(self, message: bytes, seconds: float, limit: float | None = None) -> bytes:
+        """Send a line, return the line that comes back; `Killed` if none does.
+
+        Where `seconds` are what is left of a longer `limit`, the student is told the limit.
+        """
         deadline = time.monotonic() + seconds
         todo = memoryview(message)
         self._replies = b""
@@ -282,7 +280,7 @@ class Session:
             selector.register(self._stdout, selectors.EVENT_READ)
             selector.register(self._stdin, selectors.EVENT_WRITE)
             while b"\n" not in self._replies:
-                self._check(deadline, seconds)
+                self._check(deadline, limit or seconds)
                 for key, _ in selector.select(0.1):
                     if key.fd == self._stdin:
                         todo = self._write(todo)
@@ -294,9 +292,9 @@ class Session:
             pass
         return self._replies.partition(b"\n")[0]
 
-    def _check(self, deadline: float, seconds: float) -> None:
+    def _check(self, deadline: float, limit: float) -> None:
         if time.monotonic() > deadline:
-            raise Killed(f"it ran longer than {seconds:g} s")
+            raise Killed(f"it ran longer than {limit:g} s")
         if tree_memory(self._process.pid) > self.limits.total_memory:
             raise Killed("its processes together took too much memory")
         if self._process.poll() is not None and not self._read(self._reply_fd):
@@ -314,8 +312,6 @@ class Session:
     def _write(self, todo: memoryview) -> memoryview:
         try:
             return todo[os.write(self._stdin, todo[:65536]) :]
-        except BlockingIOError:
-            return todo
         except OSError:  # nobody reads any more: its end is seen elsewhere
             return todo[:0]
 

@@ -1,12 +1,17 @@
 """A whole class: again only what changed, and nothing lost whatever happens."""
 
 import csv
+import fcntl
 import os
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
+from rankbook.grading import Limits, Submission, _files, batch, grade_all
+from rankbook.grading.grade import ChecksError
+from rankbook.grading.sandbox import SandboxUnavailable
 from tests.grading.attacks import HONEST
 from tests.grading.conftest import AMPLE, notebook, results
 
@@ -104,3 +109,92 @@ def _descendants(pid):
         with open(f"/proc/{pid}/task/{task}/children") as stream:
             children += map(int, stream.read().split())
     return children + [inner for child in children for inner in _descendants(child)]
+
+
+ADA = Submission("ada", "Ada", (HONEST,))
+
+
+def graded(checks, output, *submissions, **options):
+    """Cells of our own, which need no sandbox."""
+    options = {"sandboxed": False, "progress": False} | options
+    return grade_all(submissions, checks, output, limits=Limits(question_seconds=60), **options)
+
+
+def test_a_sandbox_is_asked_for_before_anything_is_written(checks, tmp_path, monkeypatch):
+    def none():
+        raise SandboxUnavailable("none here")
+
+    monkeypatch.setattr(batch, "probe", none)
+    with pytest.raises(SandboxUnavailable, match="none here"):
+        graded(checks, tmp_path / "out", ADA, sandboxed=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_error_ends_the_run_and_keeps_what_was_graded(checks, tmp_path, monkeypatch):
+    real, begun = batch.grade_submission, []
+
+    def grade(submission, *args, **options):
+        begun.append(submission.student)
+        if submission.student == "eve":
+            raise ChecksError("the checks of question P9.1 failed")
+        return real(submission, *args, **options)
+
+    monkeypatch.setattr(batch, "grade_submission", grade)
+    many = [ADA, replace(ADA, student="eve"), *(replace(ADA, student=f"s{i}") for i in range(40))]
+    with pytest.raises(ChecksError, match=r"P9\.1"):
+        graded(checks, tmp_path, *many, jobs=1)
+    assert set(results(tmp_path)) >= {"ada"} and len(begun) < len(many)
+    assert not (tmp_path / "review.csv").exists()
+
+
+def test_a_second_grader_is_kept_out(checks, tmp_path):
+    tmp_path.joinpath(".lock").touch()
+    with tmp_path.joinpath(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(RuntimeError, match="another grader is at work"):
+            graded(checks, tmp_path, ADA)
+    assert graded(checks, tmp_path, ADA)[0].earned == 10
+
+
+def enter(output, **changes):
+    """Change the row of the question that a human grades; what stood in the file."""
+    path = output / batch.REVIEW
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    (row,) = (row for row in rows if row["question"] == "P9.4")
+    row.update(changes)
+    path.write_text(_files.to_csv([batch.HEADINGS, *([r[h] for h in r] for r in rows)]))
+
+
+def test_what_a_human_decides_is_entered_and_kept(checks, tmp_path):
+    (ada,) = graded(checks, tmp_path, ADA)
+    assert not ada.is_complete and ada.outcomes[3].message
+    for points, comment, earned in (("4,5", "", 4.5), ("2", "a gap", 2.0)):
+        enter(tmp_path, points=points, comment=comment)
+        (ada,) = graded(checks, tmp_path, ADA)
+        outcome = ada.outcomes[3]
+        assert (outcome.earned, outcome.message, outcome.by_hand) == (earned, comment, True)
+        assert ada.is_complete and ada.earned == 10 + earned
+    assert graded(checks, tmp_path, replace(ADA, student="emmy"))[0].earned == 10
+    (ada,) = graded(checks, tmp_path, ADA)
+    assert ada.earned == 12
+    before = (tmp_path / batch.REVIEW).stat().st_mtime_ns
+    graded(checks, tmp_path, ADA)
+    rows = list(csv.DictReader((tmp_path / batch.REVIEW).open()))
+    assert [r["comment"] for r in rows] == ["a gap"]
+    assert (tmp_path / batch.REVIEW).stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("points", ["6", "-1", "five", "nan"])
+def test_points_that_a_question_does_not_have_are_refused(checks, tmp_path, points):
+    graded(checks, tmp_path, ADA)
+    enter(tmp_path, points=points)
+    with pytest.raises(ValueError, match=r"between 0 and 5, got .*\(ada, P9\.4\)"):
+        graded(checks, tmp_path, ADA)
+
+
+def test_a_review_without_its_columns_is_not_overwritten(checks, tmp_path):
+    (tmp_path / batch.REVIEW).write_text("student,points\nada,5\n")
+    with pytest.raises(ValueError, match="must have the columns student, name"):
+        graded(checks, tmp_path, ADA)
+    assert (tmp_path / batch.REVIEW).read_text() == "student,points\nada,5\n"

@@ -1,7 +1,12 @@
 """Options of the command line; the notebooks are our own and need no sandbox."""
 
+import subprocess
+import sys
+import zipfile
+
 import pytest
 
+from rankbook.grading import __main__ as command
 from rankbook.grading.__main__ import main
 from tests.grading.attacks import HONEST
 from tests.grading.conftest import CHECKS, earned, notebook, results, status
@@ -52,3 +57,43 @@ def test_what_was_killed_is_graded_again_when_asked(grade, tmp_path):
 def test_an_error_of_the_instructors_is_told_and_nothing_is_graded(tmp_path, capsys):
     assert main([str(tmp_path / "none.py"), str(tmp_path), "--output", str(tmp_path / "out")]) == 2
     assert "none.py" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_each_learning_management_system_gets_its_sheet(tmp_path, capsys):
+    """And a worksheet of its own is filled in."""
+    names = {
+        "moodle": "Ada Lovelace_101_assignsubmission_file_/ps1.ipynb",
+        "canvas": "lovelaceada_101_9001_ps1.ipynb",
+    }
+    head = "Student,ID,SIS User ID,SIS Login ID,Section,Points\n"
+    (tmp_path / "sheet.csv").write_text(head + "Ada,101,s1,ada,One,7\n")
+    for system, name in names.items():
+        with zipfile.ZipFile(tmp_path / f"{system}.zip", "w") as archive:
+            archive.writestr(name, notebook(HONEST))
+        output = tmp_path / system
+        words = [CHECKS, tmp_path / f"{system}.zip", "--output", output, "--unsafe-no-sandbox"]
+        if system == "canvas":
+            words += ["--worksheet", tmp_path / "sheet.csv", "--grade-column", "Points"]
+        assert main([str(word) for word in words]) == 0, capsys.readouterr().err
+        assert sorted(p.name for p in output.glob("*.csv")) == sorted(
+            ["gradebook.csv", f"{system}.csv", "review.csv"]
+        )
+    # A human has still to look at the proof: the old points stand.
+    assert (tmp_path / "canvas" / "canvas.csv").read_text().splitlines()[1].endswith("One,7")
+    assert "Participant 101" in (tmp_path / "moodle" / "moodle.csv").read_text()
+
+
+def test_cells_that_nbgrader_lacks_are_told(grade, monkeypatch, capsys):
+    asked = []
+    for lost in (["P9.1", "P9.2"], []):
+        monkeypatch.setattr(command, "to_nbgrader", lambda *a, lost=lost: asked.append(a) or lost)
+        grade(notebook(HONEST), "--nbgrader", "sqlite:///book.db")
+        told = capsys.readouterr().err
+        assert ("nbgrader has no cell for P9.1, P9.2" in told) == bool(lost)
+    assert asked[0][1:] == ("sqlite:///book.db", "P9", "P9")
+
+
+def test_it_is_started_as_a_module(tmp_path):
+    words = [sys.executable, "-m", "rankbook.grading", str(tmp_path / "none.py"), str(tmp_path)]
+    run = subprocess.run(words, capture_output=True, text=True)
+    assert run.returncode == 2 and "none.py" in run.stderr

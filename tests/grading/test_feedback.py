@@ -1,5 +1,6 @@
 """A student's page: everything in it, nothing that runs, nothing that is not the student's."""
 
+from rankbook.grading._records import Outcome, Result
 from rankbook.grading.feedback import feedback
 from tests.grading.records import CLASS, EVIL, Tags, result
 
@@ -18,6 +19,15 @@ def test_points_are_provisional_until_all_is_decided(checks):
     text = feedback(emmy, checks)
     assert "6.5 of 15 points</strong> so far" in text
     assert "? of 3" in text and "stopped; a human looks" in text
+
+
+def test_questions_stand_in_the_order_of_the_set(checks):
+    names = ("P9.10", "P9.2b", "P9.1", "P9.2a")
+    outcomes = tuple(Outcome(n, n, 1.0, "passed", 1.0, "") for n in names)
+    text = feedback(Result("1", "Ada", outcomes), checks)
+    order = ("P9.1", "P9.2a", "P9.2b", "P9.10")
+    assert sorted(names, key=lambda n: text.index(f">{n}<")) == list(order)
+    assert "<h1>Problem set P9, A tiny set: feedback</h1>" in text
 
 
 def test_a_long_output_is_cut(checks):

@@ -1,10 +1,11 @@
 """One submission: verdicts, points, what is killed, and what a result depends on."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
-from rankbook.grading import Limits, Submission, grade_submission
+from rankbook.grading import Limits, Submission, grade, grade_submission
 from rankbook.grading.grade import ChecksError, submission_key
 from tests.grading.attacks import HONEST, KILLED
 from tests.grading.conftest import batch, earned, notebook, some, status
@@ -41,6 +42,15 @@ def test_each_answer_is_judged_by_itself(checks):
     assert (result.earned, result.possible, result.is_complete) == (4, 15, False)
     assert [(c["cell"], c["line"]) for c in result.cells] == [(4, 1)]
     assert result.answers["squares"].startswith("def squares") and not result.sandboxed
+
+
+def test_one_case_is_told_as_one(checks):
+    one = replace(checks.questions[0], id="P9.1")
+    object.__setattr__(one, "instances", lambda rng: [(rng.normal(size=3),)])
+    single = replace(checks, questions=[one], manual=[])
+    assert graded(single, HONEST)[1]["P9.1"].message == "The answer is right."
+    wrong = graded(single, "def spread(x): return -1.0")[1]["P9.1"]
+    assert (wrong.status, wrong.message) == ("failed", "Not right: a wrong value.")
 
 
 def test_an_answer_that_is_not_there_or_not_python(checks):
@@ -80,6 +90,119 @@ def test_a_result_depends_on_all_that_went_into_it(checks):
         keys.add(submission_key(*plain[:place], value, *plain[place + 1 :]))
     assert len(keys) == len(changes) + 1
     assert submission_key(*plain) in keys
+
+
+def test_what_ends_its_process_waits_for_a_human(checks):
+    """In an answer it costs that answer alone, in a cell all of them."""
+    leave = "import os\ndef squares(x): os._exit(7)"
+    result, found = graded(checks, HONEST, "print('once')", leave)
+    assert [found[f"P9.{i}"].status for i in (1, 2, 3)] == ["passed", "killed", "passed"]
+    assert found["P9.2"].earned is None and "with status 7" in found["P9.2"].message
+    assert result.output == "once\n"
+    _, found = graded(checks, HONEST, "import os\nos._exit(7)")
+    assert {o.earned for o in found.values()} == {None}
+    assert all("The notebook was stopped" in found[f"P9.{i}"].message for i in (1, 2, 3))
+
+
+def test_the_rule_is_read_off_the_cells_and_watched_at_the_call(checks):
+    for code in (
+        "import numpy as np\ndef total(x): return np.sum(x)",
+        "import numpy as np\nplus = getattr(np, 'su' + 'm')\ndef total(x): return plus(x)",
+    ):
+        result, found = graded(checks, code)
+        assert (found["P9.3"].status, found["P9.3"].earned) == ("forbidden", 0)
+        assert any("P9.3" in flag for flag in result.flags)
+    result, found = graded(checks, "def total(x): return eval('sum(x)')")
+    assert (found["P9.3"].status, found["P9.3"].earned) == ("unsure", None)
+    assert "eval" in found["P9.3"].message
+
+
+class Scripted:
+    """A session that replies what a notebook that took over its runner could."""
+
+    def __init__(self, *replies):
+        self.replies, self.output, self.is_listening = list(replies), b"", True
+
+    def __call__(self, limits, sandboxed):
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def ask(self, message, seconds, limit=None):
+        return self.replies.pop(0)
+
+
+READY, SOME = b'{"ready": []}', b'{"value": 0.5, "intact": true}'
+
+
+@pytest.mark.parametrize(
+    ("replies", "status", "message"),
+    [
+        ([b"points: all"], "killed", "agreed form (not JSON"),
+        ([b"[1]"], "killed", "agreed form"),
+        ([b'{"points": 100}'], "killed", "agreed form"),
+        ([READY, b"true"], "killed", "agreed form"),
+        ([READY, b'{"passed": true, "points": 4}'], "killed", "agreed form"),
+        ([READY, b'{"value": {"pickle": "x"}}', SOME, SOME], "failed", "kind 'pickle'"),
+        ([READY, b'{"refused": "a thing"}', SOME, SOME], "failed", "returned a thing"),
+        ([READY, b'{"refused": 3}', SOME, SOME], "failed", "something unreadable"),
+        ([READY, b'{"error": []}'], "error", "In case 1 of 3: something unreadable"),
+        ([READY, b'{"value": {"array": ["<f8", [0], ""]}}'] + [SOME] * 2, "failed", "a number"),
+    ],
+)
+def test_a_reply_of_another_form_earns_nothing(checks, monkeypatch, replies, status, message):
+    monkeypatch.setattr(grade, "Session", Scripted(*replies))
+    single = replace(checks, questions=checks.questions[:1], manual=[])
+    (outcome,) = grade_submission(ADA, single).outcomes
+    assert outcome.status == status and message in outcome.message
+    assert not outcome.earned
+
+
+def test_right_values_from_a_changed_runner_wait_for_a_human(checks, monkeypatch):
+    question = checks.questions[0]
+    rng = checks.student_rng(question.id, "ada", secret=None)
+    right = [question.reference(*arguments) for arguments in question.instances(rng)]
+    for intact, wanted in ((True, "passed"), (False, "unsure")):
+        replies = [json.dumps({"value": v, "intact": intact}).encode() for v in right]
+        monkeypatch.setattr(grade, "Session", Scripted(READY, *replies))
+        single = replace(checks, questions=[question], manual=[])
+        (outcome,) = grade_submission(ADA, single).outcomes
+        assert outcome.status == wanted
+
+
+def test_failures_that_a_notebook_forges_are_cut_to_their_form(checks, monkeypatch):
+    forged = [3, {"cell": True, "line": -1, "error": "x" * 999}, {"cell": 2, "line": 5, "a": 1}]
+    replies = [json.dumps({"ready": forged}).encode(), b'{"missing": 1}']
+    monkeypatch.setattr(grade, "Session", Scripted(*replies))
+    single = replace(checks, questions=checks.questions[:1], manual=[])
+    result = grade_submission(ADA, single)
+    nothing = {"cell": None, "line": None}
+    assert result.cells == (
+        nothing | {"error": "something unreadable"},
+        nothing | {"error": "x" * 500},
+        {"cell": 2, "line": 5, "error": "something unreadable"},
+    )
+
+
+def test_a_value_that_cannot_be_compared_stops_nothing_but_its_answer(checks):
+    def fails(value, expected):
+        raise FloatingPointError
+
+    one = replace(checks.questions[0])
+    object.__setattr__(one, "compare", fails)
+    _, found = graded(replace(checks, questions=[one, checks.questions[1]]), HONEST)
+    assert found["P9.1"].status == "killed" and "FloatingPointError" in found["P9.1"].message
+    assert found["P9.2"].status == "passed"
+
+
+def test_time_that_is_used_up_leaves_the_rest_to_a_human(checks):
+    result = grade_submission(ADA, checks, limits=Limits(seconds=0), sandboxed=False)
+    assert {o.status for o in result.outcomes} == {"killed", "manual"}
+    assert all("used up" in o.message for o in result.outcomes[:3])
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +246,25 @@ def test_what_never_returns_is_stopped_by_the_clock(grader):
     found, _ = grader.grade("timed", files, "--question-seconds", 2)
     for result in found.values():
         assert earned(result)["P9.2"] is None and status(result)["P9.2"] == "killed"
-        assert any("longer than" in flag for flag in result["flags"])
+        assert any("longer than 2 s" in flag for flag in result["flags"])
+
+
+@pytest.mark.thorough
+def test_a_cell_that_never_ends_is_stopped_by_the_clock(grader):
+    files = {"endless.ipynb": notebook(HONEST, "while True: pass")}
+    found, _ = grader.grade("endless", files, "--cells-seconds", 3)
+    result = found["endless"]
+    assert set(status(result).values()) == {"killed", "manual"}
+    assert set(earned(result).values()) == {None}
+    assert any("longer than 3 s" in flag for flag in result["flags"])
+
+
+def test_nothing_that_an_answer_prints_comes_back(checks):
+    """It could print the inputs."""
+    cells = ("print('cells may')", "def spread(x):\n    print('inputs', x)\n    return 0.0")
+    result, found = graded(checks, *cells)
+    assert found["P9.1"].status == "failed"
+    assert "cells may" in result.output and "inputs" not in result.output
 
 
 # Answers to the question that forbids numpy.sum and statistics, and what comes of them.

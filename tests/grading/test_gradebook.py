@@ -2,10 +2,20 @@
 
 import csv
 import io
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
-from rankbook.grading.gradebook import canvas_sheet, gradebook, moodle_sheet, to_nbgrader
+from rankbook.grading._records import Outcome, Result
+from rankbook.grading.gradebook import (
+    canvas_sheet,
+    gradebook,
+    moodle_sheet,
+    read_sheet,
+    to_nbgrader,
+)
 from tests.grading.records import CLASS, POINTS
 
 
@@ -63,13 +73,47 @@ def test_canvas_keeps_ids_and_the_row_of_points(checks):
     assert [r["A tiny set (77)"] for r in plain] == ["15", "15", "", "0"]
     with pytest.raises(ValueError, match="--grade-column"):
         canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Another set"))
+    # A note that Canvas puts under its rows is no student.
+    assert canvas_sheet(CLASS, checks, sheet + "A note\n") == canvas_sheet(CLASS, checks, sheet)
+    named = canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Homework 9: a tiny set"))
+    assert rows(named)[1]["Homework 9: a tiny set (77)"] == "15"
+
+
+def test_a_sheet_is_read_without_the_mark_of_its_encoding(tmp_path):
+    (tmp_path / "sheet.csv").write_text("Name,Grade\n", encoding="utf-8-sig")
+    assert read_sheet(tmp_path / "sheet.csv") == "Name,Grade\n"
 
 
 # The warning is nbgrader's own, on a submission that it makes.
 @pytest.mark.filterwarnings("ignore:Object of type <")
 @pytest.mark.thorough
-def test_points_reach_the_gradebook_of_nbgrader(tmp_path):
+def test_parts_of_a_question_share_the_cell_of_nbgrader(tmp_path):
     from nbgrader.api import Gradebook
+
+    url = f"sqlite:///{tmp_path}/gradebook.db"
+    parts = (("P9.1a", 2.0), ("P9.1b", 3.0), ("P9.2", 1.0))
+    outcomes = tuple(Outcome(q, q, e, "passed", e, "") for q, e in parts)
+    with pytest.raises(ValueError, match="let nbgrader generate it first"):
+        to_nbgrader([Result("1", "Ada", outcomes)], url, "P9", "P9")
+    with Gradebook(url) as book:
+        book.add_assignment("P9")
+        book.add_notebook("P9", "P9")
+        for name in ("P9-1", "P9-2"):
+            book.add_grade_cell(name, "P9", "P9", max_score=5, cell_type="code")
+    assert to_nbgrader([Result("1", "Ada", outcomes)], url, "P9", "P9") == []
+    with Gradebook(url) as book:
+        found = [book.find_grade(n, "P9", "P9", "1").auto_score for n in ("P9-1", "P9-2")]
+    assert found == [5.0, 1.0]
+
+
+# The warning is nbgrader's own, on a submission that it makes.
+@pytest.mark.filterwarnings("ignore:Object of type <")
+@pytest.mark.thorough
+def test_points_reach_the_gradebook_of_nbgrader(tmp_path, monkeypatch):
+    from nbgrader.api import Gradebook
+
+    folder = Path(sys.executable).parent
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
     url = f"sqlite:///{tmp_path}/gradebook.db"
     with Gradebook(url) as book:

@@ -16,6 +16,7 @@ def test_the_page_holds_everything_and_runs_nothing(checks):
 def test_the_report_draws_the_class(checks):
     text = report(CLASS, checks)
     assert text.count("<svg") == 2 and "90-100: 1" in text and "P9.3: stopped" in text
+    assert "(102)</th>" in text
 
 
 def test_the_hardest_question_comes_first(checks):
@@ -50,3 +51,16 @@ def test_renamed_copies_are_found_and_common_code_is_not():
     texts = {"ada": first, "eve": copy} | {f"s{i}": own for i in range(8)}
     group = [result(s, 0.0, 0.0, 0.0, 0.0, answers={"spread": t}) for s, t in texts.items()]
     assert [pair[:2] for pair in similar_answers(group)] == [("ada", "eve")]
+
+
+def test_copies_that_are_no_python_are_found_and_told(checks):
+    """An answer that breaks off is compared up to there."""
+    lines = "".join(f"    a{i} = x[{i}] ** {i} - {i} * x[-{i}]\n" for i in range(9))
+    texts = {"101": f"def spread(x):\n{lines}    return (", "103": f"def spread(y):\n{lines}"}
+    group = [result(s, 0.0, 0.0, 0.0, 0.0, answers={"spread": t}) for s, t in texts.items()]
+    group += [result(f"s{i}", 0.0, 0.0, 0.0, 0.0) for i in range(8)]
+    ((one, other, share),) = similar_answers(group)
+    assert (one, other) == ("101", "103") and share > 0.9
+    text = report(group, checks)
+    assert "Pairs of students" in text and f"{100 * share:.0f}" in text
+    assert "None." in report(CLASS, checks)

@@ -1,13 +1,17 @@
 """The runner, without a sandbox around it: cells, calls, and what a question forbids."""
 
+import json
+import math
+import os
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
 
 from rankbook.grading import _wire
-from rankbook.grading.runner import Guard, call, run_cells, strip_magics
+from rankbook.grading.runner import Forbidden, Guard, call, run_cells, strip_magics
 
 
 def ask(source, *arguments, forbidden=()):
@@ -100,3 +104,83 @@ def test_forbidding_a_module_does_not_load_it():
     assert run.stdout.strip() == "False"
     with Guard(["numpy.sum"]) as guard:
         assert guard.codes
+
+
+FRAMES = """
+import sys
+
+def plain():
+    return sys._getframe()
+
+def wrapper(function):
+    return function()
+"""
+
+
+def frames():
+    """Frames as a profiler gets them: of a call by the student, and of one through a wrapper."""
+    namespace = {"__name__": "helpers"}
+    exec(compile(FRAMES, "<helpers>", "exec"), namespace)
+    student = {"plain": namespace["plain"], "wrapped": namespace["wrapper"]}
+    exec(compile("a, b = plain(), wrapped(plain)", "<cell 1>", "exec"), student)
+    return student["a"], student["b"], namespace
+
+
+class TestWatch:
+    """What a guard decides for one call; a profiler asks it, which coverage cannot see."""
+
+    def test_functions_and_modules_that_the_student_calls(self):
+        direct, through, namespace = frames()
+        for frame in (direct, through):
+            with pytest.raises(Forbidden, match="helpers"):
+                Guard(["helpers"]).watch(frame, "call", None)
+            guard = Guard(["elsewhere.plain"])
+            guard.codes.add(namespace["plain"].__code__)
+            with pytest.raises(Forbidden, match="plain"):
+                guard.watch(frame, "call", None)
+            Guard(["helper", "helpers.plain"]).watch(frame, "call", None)
+
+    def test_calls_that_others_make(self):
+        guard = Guard(["tests", "helpers", "math"])
+        guard.watch(sys._getframe(), "call", None)
+        guard.watch(sys._getframe(), "c_call", math.fsum)
+        guard.watch(sys._getframe(), "return", None)
+
+    def test_functions_in_c(self):
+        frame = frames()[0].f_back
+        for name, function in (("math.fsum", math.fsum), ("math", math.sin), ("sum", sum)):
+            with pytest.raises(Forbidden, match=name):
+                Guard([name]).watch(frame, "c_call", function)
+        Guard(["math.fsum", "su"]).watch(frame, "c_call", sum)
+
+
+def test_the_runner_answers_line_by_line_and_hides_its_requests():
+    """Cells, then calls; the student's code finds an empty input and a notebook of its own."""
+    requests = [
+        {"cells": ["import sys\nseen = sys.stdin.read(), sys.argv", "get_ipython().run('x')",
+                   "display(1)\nprint('told')", "sys.stdout = None", "1 / 0"]},
+        {"call": "answer", "arguments": [], "forbidden": []},
+        {"cells": ["def answer(): return [seen[0], seen[1][0], __name__]"]},
+        {"call": "answer", "arguments": [], "forbidden": []},
+    ]  # fmt: skip
+    text = "".join(json.dumps(request) + "\n" for request in requests)
+    with tempfile.TemporaryFile() as replies:
+        run = subprocess.run(
+            [sys.executable, "-m", "rankbook.grading.runner", str(replies.fileno())],
+            input=text.encode(), capture_output=True, pass_fds=(replies.fileno(),), check=True,
+        )  # fmt: skip
+        os.lseek(replies.fileno(), 0, os.SEEK_SET)
+        first, missing, ready, value = map(json.loads, replies.read().splitlines())
+    assert run.stdout == b"told\n"
+    (failure,) = first["ready"]
+    assert (failure["cell"], failure["line"]) == (5, 1)
+    assert (missing, ready) == ({"missing": True}, {"ready": []})
+    assert _wire.decode(value["value"]) == ["", "notebook", "__main__"]
+
+
+def test_a_value_whose_own_class_fails_is_refused():
+    source = (
+        "class Bad(list):\n    def __iter__(self): raise SystemExit\n"
+        "    def __len__(self): raise SystemExit\ndef answer(): return Bad()"
+    )
+    assert "refused" in ask(source)

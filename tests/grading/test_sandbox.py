@@ -1,13 +1,22 @@
 """The sandbox: what a session may use, and that the whole tree ends when it takes more."""
 
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
 from rankbook.grading import sandbox
-from rankbook.grading.sandbox import Limits, SandboxUnavailable, command, probe, tree_memory
+from rankbook.grading.sandbox import (
+    Killed,
+    Limits,
+    SandboxUnavailable,
+    Session,
+    command,
+    probe,
+    tree_memory,
+)
 
 MIB = 1 << 20
 
@@ -127,3 +136,101 @@ def test_the_probe_refuses_root_and_machines_without_bubblewrap(monkeypatch):
     monkeypatch.setattr(sandbox.shutil, "which", lambda name: None)
     with pytest.raises(SandboxUnavailable, match="apt install bubblewrap"):
         probe()
+
+
+def test_the_probe_tries_bubblewrap(monkeypatch, tmp_path):
+    monkeypatch.setattr(sandbox.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sandbox.Path, "home", lambda: sandbox.Path("/somewhere"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\nfor last; do :; done\n[ $last = /usr/bin/true ]\n")
+    fake.chmod(0o755)
+    probe()
+    fake.write_text("#!/bin/sh\necho No permissions >&2\nexit 1\n")
+    with pytest.raises(SandboxUnavailable, match="No permissions\n.*user namespaces"):
+        probe()
+
+
+def test_a_session_goes_through_bubblewrap(monkeypatch, tmp_path):
+    """Here one that notes its options and shows everything."""
+    monkeypatch.setattr(sandbox.Path, "home", lambda: sandbox.Path("/somewhere"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", sandbox.environment()["PYTHONPATH"])
+    told = tmp_path / "told"
+    fake = tmp_path / "bwrap"
+    fake.write_text(
+        f'#!/bin/sh\necho "$@" > {told}\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n'
+    )
+    fake.chmod(0o755)
+    # An ordinary user may have more processes already than a sandbox's own may become.
+    monkeypatch.setattr(sandbox, "_limited", lambda limits: [])
+    with Session(Limits()) as session:
+        assert session.ask(b'{"cells": []}\n', 60) == b'{"ready":[]}'
+    assert "--unshare-all" in told.read_text()
+    with Session(Limits(), sandboxed=False) as session:
+        told.unlink()
+        assert session.ask(b'{"cells": []}\n', 60) == b'{"ready":[]}'
+    assert not told.exists()
+
+
+def test_folders_that_are_no_links_are_shown_as_they_are(monkeypatch):
+    monkeypatch.setattr(sandbox.Path, "home", lambda: sandbox.Path("/somewhere"))
+    monkeypatch.setattr(sandbox.Path, "is_symlink", lambda path: False)
+    line = command(Limits())
+    at = line.index("/lib")
+    assert line[at - 1 : at + 2] == ["--ro-bind", "/lib", "/lib"] and "--symlink" not in line
+
+
+def test_a_session_that_cannot_start_leaves_no_file_open(monkeypatch):
+    monkeypatch.setattr(sandbox.sys, "base_prefix", "/")
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(SandboxUnavailable):
+        Session(Limits())
+    assert os.listdir("/proc/self/fd") == before
+
+
+# Cells of our own need no sandbox. Each case: a cell, limits, and what becomes of it.
+OWN = [
+    ("print('y' * 1000)", {"kept_bytes": 10}, None),
+    ("while True: print('x' * 1000)", {"flood_bytes": 10**5}, "it printed without end"),
+    ("while True: pass", {}, "it ran longer than 0.5 s"),
+    ("x = bytearray(b'x') * (200 << 20)\nwhile True: pass", {"total_memory": 150 << 20},
+     "its processes together took too much memory"),
+    ("import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)", {}, "the system killed it"),
+    ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", {}, "Python itself crashed"),
+    ("import os\nos._exit(5)", {}, "its process ended by itself, with status 5"),
+    ("import os\nfor fd in range(3, 40):\n    try:\n        while True: os.write(fd, b'x' * 999)\n"
+     "    except OSError: pass", {"reply_bytes": 10**5}, "its reply is too long"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("cell", "limits", "why"), OWN)
+def test_a_session_ends_at_its_limits(monkeypatch, cell, limits, why):
+    monkeypatch.setattr(sandbox.Path, "home", lambda: sandbox.Path("/somewhere"))
+    message = json.dumps({"cells": [cell]}).encode() + b"\n"
+    seconds = 0.5 if why and "0.5 s" in why else 60
+    with Session(Limits(**limits), sandboxed=False) as session:
+        if why is None:
+            assert session.ask(message, seconds) == b'{"ready":[]}'
+            assert session.output == b"y" * 10
+            session.is_listening = False
+            assert session.ask(message, seconds) == b'{"ready":[]}'
+            assert session.output == b"y" * 10
+        else:
+            with pytest.raises(Killed, match=why):
+                session.ask(message, seconds)
+    assert tree_memory(session._process.pid) == 0
+
+
+def test_a_long_request_arrives_whole(monkeypatch):
+    """Longer than a pipe holds, to a runner that reads it late; and to one that never does."""
+    monkeypatch.setattr(sandbox.Path, "home", lambda: sandbox.Path("/somewhere"))
+    long = json.dumps({"cells": ["x = '" + "y" * 10**6 + "'", "print(len(x))"]}).encode() + b"\n"
+    with Session(Limits(), sandboxed=False) as session:
+        session.ask(long, 60)
+        assert session.output == b"1000000\n"
+        leave = json.dumps({"cells": ["import os\nos._exit(5)"]}).encode() + b"\n"
+        with pytest.raises(Killed, match="with status 5"):
+            session.ask(leave + long, 60)
+        with pytest.raises(Killed, match="with status 5"):
+            session.ask(long, 60)

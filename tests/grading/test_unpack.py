@@ -154,3 +154,30 @@ def test_what_is_no_archive_is_an_error(tmp_path):
     for path in (tmp_path / "a.txt", tmp_path / "absent"):
         with pytest.raises(ValueError, match="path must be a folder or a zip file"):
             read_submissions(path)
+
+
+def test_a_folder_with_nothing_but_an_archive_is_that_archive(tmp_path):
+    (tmp_path / ".DS_Store").write_text("litter")
+    members = [("Ada Lovelace_101_assignsubmission_file_/", b""), (MOODLE, GOOD)]
+    make_zip(tmp_path / "moodle.zip", members)
+    found = read_submissions(tmp_path)
+    assert found.layout == "moodle" and not found.refused
+    assert students(found)["101"].cells == ("x = 1",)
+
+
+def test_an_encrypted_member_is_refused(tmp_path):
+    path = make_zip(tmp_path / "moodle.zip", [(EVE + "ps1.ipynb", GOOD), (MOODLE, GOOD)])
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # the flag in the directory at the end
+    path.write_bytes(data)
+    found = read_submissions(path)
+    assert found.refused == ((EVE + "ps1.ipynb", "encrypted"),)
+    assert students(found)["101"].cells == ("x = 1",)
+
+
+def test_too_many_files_are_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(unpack, "MEMBERS", 2)
+    members = [(f"s{i}.ipynb", GOOD) for i in range(3)]
+    with pytest.raises(ValueError, match="at most 2 files"):
+        read_submissions(make_zip(tmp_path / "many.zip", members))
+    assert len(read_submissions(make_zip(tmp_path / "few.zip", members[:2])).submissions) == 2

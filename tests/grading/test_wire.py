@@ -53,6 +53,20 @@ def test_nothing_else_leaves(value):
         _wire.dumps(value)
 
 
+def test_special_numbers_come_back():
+    value = _wire.loads(_wire.dumps([float("inf"), -float("inf"), float("nan")]))
+    assert value[:2] == [np.inf, -np.inf] and np.isnan(value[2])
+
+
+def test_lists_in_lists_leave_to_a_depth():
+    value = 0
+    for _ in range(_wire.DEPTH):
+        value = [value]
+    assert _wire.loads(_wire.dumps(value)) == value
+    with pytest.raises(_wire.WireError, match="nested too deeply"):
+        _wire.dumps([value])
+
+
 def array(dtype, shape, data):
     return json.dumps({"array": [dtype, shape, data]}).encode()
 
