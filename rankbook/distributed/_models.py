@@ -97,8 +97,8 @@ def fit_pairwise(estimator: Any, task: Task) -> None:
     loss, tol = estimator._check_parameters()
     if not loss.is_smooth:
         raise NotBlockwiseError(
-            f"PairwiseRanker with loss={loss.name!r} is fitted in memory only: its duality gap "
-            "needs a dual variable of every pair. Over blocks take 'squared_hinge' or 'logistic'"
+            f"PairwiseRanker with loss={loss.name!r} is fitted in memory only: Newton's method "
+            "over blocks needs a differentiable loss. Take 'squared_hinge' or 'logistic'"
         )
     n_classes = estimator.classes_.size
     sums, unit = estimator._pair_sums(np.arange(n_classes), loss, None, None, None)

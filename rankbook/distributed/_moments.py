@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._docs import documented
 from rankbook.distributed._blocks import Blocks
+from rankbook.distributed._sums import SUM_DOCS
 from rankbook.distributed._survey import Plan, Rows, read
 from rankbook.solvers.design import weighted_gram
 
@@ -81,21 +83,26 @@ def _scatter(sums: np.ndarray, upper: Tilted, lower: Tilted) -> np.ndarray:
     return matrix - cross - cross.T
 
 
+_PAIR_DOCS = {
+    **SUM_DOCS,
+    "pairs": """
+    matrix : ndarray of shape (K, K)
+        Weights of pairs of classes.
+    different : float
+        Weight of the pairs with different labels.
+    """,
+}
+
+
+@documented(**_PAIR_DOCS)
 class ExponentialPairSum:
     """Exponential loss of all pairs plus a ridge, as Newton's method takes it.
 
     Parameters
     ----------
-    blocks : Blocks
-        The rows.
-    plan : Plan
-        How they are read.
-    matrix : ndarray of shape (K, K)
-        Weights of pairs of classes.
-    different : float
-        Weight of the pairs with different labels.
-    ridge : ndarray of shape (p,)
-        Weight of half the square of each coefficient.
+    %(rows)s
+    %(pairs)s
+    %(ridge)s
     """
 
     def __init__(
@@ -128,8 +135,16 @@ class ExponentialPairSum:
         return value, gradient, _scatter(sums, upper, lower) + np.diag(self.ridge)
 
 
+@documented(**_PAIR_DOCS)
 class SquaredPairSum:
-    """Squared loss of all pairs plus a ridge: a quadratic that one pass determines."""
+    """Squared loss of all pairs plus a ridge: a quadratic that one pass determines.
+
+    Parameters
+    ----------
+    %(rows)s
+    %(pairs)s
+    %(ridge)s
+    """
 
     def __init__(
         self, blocks: Blocks, plan: Plan, matrix: np.ndarray, different: float, ridge: np.ndarray

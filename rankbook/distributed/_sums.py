@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
+from rankbook._docs import documented
 from rankbook.distributed._blocks import Blocks
 from rankbook.distributed._survey import Plan, Rows, read
 from rankbook.exceptions import CollinearityWarning, SeparationWarning
@@ -17,7 +18,7 @@ from rankbook.models._restricted import Restricted
 from rankbook.solvers.design import least_norm_shift, null_space
 from rankbook.solvers.newton import NewtonResult, Objective, minimize
 
-__all__ = ["BlockSum", "Minimum", "find_minimum", "least_norm"]
+__all__ = ["SUM_DOCS", "BlockSum", "Minimum", "find_minimum", "least_norm"]
 
 # Up to this many parameters blocks form their Hessians; beyond it each product is a pass.
 _DENSE = 1500
@@ -26,7 +27,21 @@ _FLAT = 1e-4
 
 Build = Callable[[Rows], Objective]
 
+SUM_DOCS = {
+    "rows": """
+    blocks : Blocks
+        The rows.
+    plan : Plan
+        How they are read.
+    """,
+    "ridge": """
+    ridge : ndarray of shape (d,)
+        Weight of half the square of each parameter.
+    """,
+}
 
+
+@documented(**SUM_DOCS)
 class BlockSum:
     r"""The function :math:`\sum_B f_B(x) + \frac12 \sum_j r_j x_j^2`, a term for each block.
 
@@ -35,14 +50,10 @@ class BlockSum:
 
     Parameters
     ----------
-    blocks : Blocks
-        The rows.
-    plan : Plan
-        How they are read.
+    %(rows)s
     build : callable
         Makes a block's objective from its rows; it is pickled.
-    ridge : ndarray of shape (d,)
-        Weight of half the square of each parameter.
+    %(ridge)s
     """
 
     def __init__(self, blocks: Blocks, plan: Plan, build: Build, ridge: np.ndarray) -> None:

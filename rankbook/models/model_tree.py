@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankbook._docs import documented
 from rankbook._validation import check_choice, check_flag, check_scalar, check_weights
 from rankbook.models._leaf_models import fitted_tree
 from rankbook.models._tree_growth import Sample, grow
@@ -18,6 +19,11 @@ from rankbook.models._tree_pruning import model_nodes
 from rankbook.models._tree_text import tree_text
 
 __all__ = ["ModelTree"]
+
+_ITEMS = """
+X : array-like of shape (n, p)
+    Items.
+"""
 
 
 class ModelTree(RegressorMixin, BaseEstimator):
@@ -113,13 +119,13 @@ class ModelTree(RegressorMixin, BaseEstimator):
         self.split_power = split_power
         self.weighting = weighting
 
+    @documented(items=_ITEMS)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ModelTree:
         """Grow the tree, fit its models and prune it.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Items.
+        %(items)s
         y : array-like of shape (n,)
             Numbers to predict.
         sample_weight : array-like of shape (n,), default=None
@@ -154,13 +160,13 @@ class ModelTree(RegressorMixin, BaseEstimator):
         self.tree_ = fitted_tree(tree, models, is_leaf, items.shape[1], smoothed=smoothed)
         return self
 
+    @documented(items=_ITEMS)
     def predict(self, X: ArrayLike) -> np.ndarray:
         """Return the values of the leaves' models.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Items.
+        %(items)s
 
         Returns
         -------
@@ -171,13 +177,13 @@ class ModelTree(RegressorMixin, BaseEstimator):
         values = self.tree_.predict(self._x_units.to(items), self.tree_.leaves_of(items))
         return self._y_units.back(values)
 
+    @documented(items=_ITEMS)
     def apply(self, X: ArrayLike) -> np.ndarray:
         """Return the leaf that each item falls into.
 
         Parameters
         ----------
-        X : array-like of shape (n, p)
-            Items.
+        %(items)s
 
         Returns
         -------
