@@ -1,9 +1,9 @@
 """Cumulative link models against statsmodels, skordinal and R, to the same likelihood.
 
 Bars: at least 3 times as fast as skordinal and 50 times as fast as clm, with nominal effects too.
-Measured last, in CPU seconds on a busy machine, least of 11 (R: of 1): 15 times skordinal's
-newton-cg, but 2.9 times its lbfgs with tol=1e-10 (whose likelihood is 3e-7 lower) and 2.3 times
-that with tol=1e-5 (3e-3 lower); 48 times clm, and 33 with two nominal columns.
+Measured last, in CPU seconds, least of 11 (R: of 1): 16 times skordinal's newton-cg, 3.4 times its
+lbfgs with tol=1e-10 (whose likelihood is 3e-7 lower) and 2.8 times that with tol=1e-5 (3e-3 lower);
+83 times clm, and 54 with two nominal columns.
 """
 
 from __future__ import annotations

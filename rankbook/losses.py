@@ -128,8 +128,14 @@ class Logistic(Loss):
         s = real(s)
         e = np.exp(-np.abs(s))
         share = 1.0 / (1.0 + e)
-        value = np.log1p(e) - np.minimum(s, 0.0)
-        return value, -share * np.where(s >= 0, e, 1.0), share * share * e
+        value = np.log1p(e)
+        value -= np.minimum(s, 0.0)
+        # 1 where s is negative, e elsewhere; a branch would be guessed wrong for half of the pairs.
+        slope = np.maximum(e, s < 0.0)
+        slope *= -share
+        share *= share
+        share *= e
+        return value, slope, share
 
     def conjugate(self, u: Any) -> np.ndarray:
         """Return g log g + (1 - g) log(1 - g) with g = -u, for g in [0, 1]."""

@@ -1,8 +1,9 @@
 """Plant known errors in a copy of the package, one at a time, and see whether the tests notice.
 
-``make mutants`` runs them all. A mutant in ``mutants.json`` has a file, a text that stands in it
-once, the text that replaces it, and the tests that must fail. One that changes nothing a test
-could see says so in "equivalent", with the reason; it is planted nowhere.
+``make mutants`` runs them all and says of each, by its number in the list, whether it was noticed;
+a run that was broken off goes on with ``--start``. A mutant in ``mutants.json`` has a file, a text
+that stands in it once, the text that replaces it, and the tests that must fail. One that changes
+nothing a test could see says so in "equivalent", with the reason; it is planted nowhere.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
-
-from tqdm import tqdm
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("rankbook", "tests", "benchmarks", "pyproject.toml", "README.md")
@@ -79,9 +78,12 @@ def survives(tree: Path, mutant: dict) -> bool:
     source = path.read_text(encoding="utf-8")
     path.write_text(planted(mutant, source), encoding="utf-8")
     try:
-        return tests_pass(tree, mutant["tests"])
+        lives = tests_pass(tree, mutant["tests"])
     finally:
         path.write_text(source, encoding="utf-8")
+    if "number" in mutant:
+        print(mutant["number"], "LIVES" if lives else "noticed", mutant["file"], flush=True)
+    return lives
 
 
 def run(mutants: list[dict], jobs: int) -> list[str]:
@@ -107,8 +109,7 @@ def run(mutants: list[dict], jobs: int) -> list[str]:
             broken = [tests for tests, passed in zip(files, sound, strict=True) if not passed]
             if broken:
                 raise RuntimeError(f"these fail without any mutant: {', '.join(broken)}")
-            alive = pool.map(lambda mutant: in_a_tree(survives, mutant), mutants)
-            alive = list(tqdm(alive, total=len(mutants), unit="mutant", disable=None))
+            alive = list(pool.map(lambda mutant: in_a_tree(survives, mutant), mutants))
     return [
         f"{mutant['file']}: {mutant['old']!r} -> {mutant['new']!r} passes {mutant['tests']}"
         for mutant, lives in zip(mutants, alive, strict=True)
@@ -117,12 +118,14 @@ def run(mutants: list[dict], jobs: int) -> list[str]:
 
 
 def main() -> int:
-    """Run all mutants, or those of one file."""
+    """Run all mutants, or those of one file, or those from a number on."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--file", help="only mutants of files whose path holds this")
+    parser.add_argument("--start", type=int, default=0, help="number of the first one to plant")
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("RANKBOOK_JOBS", "2")))
     options = parser.parse_args()
-    mutants = [mutant for mutant in load() if (options.file or "") in mutant["file"]]
+    numbered = [{**mutant, "number": number} for number, mutant in enumerate(load())]
+    mutants = [m for m in numbered[options.start :] if (options.file or "") in m["file"]]
     alive = run(mutants, options.jobs)
     print("\n".join(alive))
     planted_count = sum("equivalent" not in mutant for mutant in mutants)
