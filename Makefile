@@ -21,7 +21,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export PYDEVD_DISABLE_FILE_VALIDATION := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help book test test-package test-notebooks test-book test-minimum test-grading serve \
+.PHONY: help book test test-package test-notebooks test-book test-minimum test-grading bench-grading serve \
 	notebooks bench coursework grade coverage mutants lint clean
 
 help: ## show this list
@@ -86,6 +86,9 @@ coursework: $(VENV)/.installed ## releases, solutions, checks and rubrics of the
 
 bench: $(BENCH)/.installed ## measure the package against its peers
 	PYTHONPATH=$(CURDIR) $(BENCH)/bin/python -m benchmarks
+
+bench-grading: $(VENV)/.installed ## grade a class of 200, set by set, and print the seconds
+	$(BIN)/python -m tests.grading.run_class
 
 test-minimum: $(MINIMUM)/.installed ## the package's tests with the oldest versions it admits
 	PYTHONPATH=$(CURDIR) $(MINIMUM)/bin/python -m pytest -n $(JOBS) --ignore=tests/book --ignore=tests/coursework -m "not thorough"

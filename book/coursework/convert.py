@@ -4,7 +4,7 @@ A source holds questions, solutions and checks. Solutions are nbgrader's: cells 
 code between ``### BEGIN SOLUTION`` and ``### END SOLUTION``. A cell tagged ``hidden-checks`` adds
 `rankbook.exercises.Question` objects to ``QUESTIONS``, which the first such cell makes; a cell
 tagged ``rubric`` tells the marker of the manual question before it what earns points. ``python
-book/coursework/convert.py`` writes
+book/coursework/convert.py [FOLDER [SOURCE ...]]`` writes
 
 * ``release.ipynb``, for students: no solution, no check, no rubric;
 * ``solution.ipynb``, for instructors: with solutions and rubrics;
@@ -179,9 +179,9 @@ def convert(path: Path, folder: Path) -> None:
     nbformat.write(solution, folder / "solution.ipynb")
 
 
-def main(folder: str = "_build/coursework") -> None:
-    """Convert every source beside this file."""
-    for path in sorted(HERE.glob("*.ipynb")):
+def main(folder: str = "_build/coursework", *sources: str) -> None:
+    """Convert these sources, or every one beside this file."""
+    for path in map(Path, sources) if sources else sorted(HERE.glob("*.ipynb")):
         convert(path, Path(folder) / path.stem)
         print(f"{path.stem}: {Path(folder) / path.stem}")
 

@@ -39,6 +39,7 @@ CHAPTERS = (
     "algorithms/model_trees",
     "experiments/tripartite",
     "experiments/learning_curves",
+    "experiments/learning_to_rank",
     "experiments/past_one_machine",
 )
 

@@ -43,6 +43,9 @@ _LINES = {
     "pairwise": ("vermillion", "--", "s", "pairwise"),
     "univariate": ("blue", "-", "o", "single items"),
     "value_regularized": ("sky", (0, (8, 2)), "P", "value-regularised"),
+    "cost_absolute": ("blue", "-", "o", "absolute costs"),
+    "cost_squared": ("green", "-.", "^", "squared costs"),
+    "cost_oerr": ("vermillion", "--", "s", "optimistic ERR costs"),
 }
 
 
@@ -52,9 +55,10 @@ def line(name: str, *, marker: bool = False, label: bool = True) -> dict[str, An
     Parameters
     ----------
     name : str
-        A loss ("exponential", "logistic", "hinge", "squared_hinge", "squared", "linear") or a
-        method ("bayes", "cumulative_link", "proportional_odds", "orboost", "regression",
-        "svor_implicit", "svor_explicit", "pairwise", "univariate", "value_regularized").
+        A loss ("exponential", "logistic", "hinge", "squared_hinge", "squared", "linear"), an
+        ordinal cost ("cost_absolute", "cost_squared", "cost_oerr") or a method ("bayes",
+        "cumulative_link", "proportional_odds", "orboost", "regression", "svor_implicit",
+        "svor_explicit", "pairwise", "univariate", "value_regularized").
     marker : bool, default=False
         Whether the curve's points are marked.
     label : bool, default=True

@@ -22,15 +22,18 @@ from rankbook import metrics
 from rankbook.datasets import LetorData
 from rankbook.models import COCR, ModelTree, PairwiseRanker
 
-__all__ = ["BASES", "RANKERS", "TARGETS", "Fold", "fit_scores", "tune"]
+__all__ = ["BASES", "MATCHED", "RANKERS", "TARGETS", "Fold", "fit_scores", "tune"]
 
 BASES = ("least squares", "M5'", "bagged M5'", "GBRT", "LightGBM")
+# Direct regression with as many bags as ordinal costs grow trees.
+MATCHED = "bagged M5', matched; label"
 TARGETS = ("label", "gain", "absolute", "squared", "oerr")
 RANKERS = ("pairwise, logistic", "pairwise, hinge", "lambdarank")
-ROUNDS = (10, 20, 40, 80)
-MIN_INSTANCES = (64, 256)
+ROUNDS = (10, 20, 40, 80, 160, 320)
+# The five of the paper, and 64.
+MIN_INSTANCES = (4, 64, 256, 512, 1024, 2048)
 BAGGED_INSTANCES = 64
-ALPHAS = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
+ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 BAGS = 5
 RATE = 0.1
 LEAVES = 15
@@ -96,7 +99,7 @@ def fit_scores(method: str, fold: Fold) -> tuple[np.ndarray, float | int | None]
     Parameters
     ----------
     method : str
-        One of `RANKERS`, or "base; target" with one of `BASES` and one of `TARGETS`.
+        One of `RANKERS`, `MATCHED`, or "base; target" with one of `BASES` and one of `TARGETS`.
     fold : Fold
         The queries.
 
@@ -105,9 +108,10 @@ def fit_scores(method: str, fold: Fold) -> tuple[np.ndarray, float | int | None]
     scores : ndarray
         Of the test items.
     setting : number or None
-        The one chosen by validation: rounds, smallest leaf, alpha; None if there is none.
+        The one chosen by validation: rounds, smallest leaf, alpha. Nothing is chosen for bags,
+        whose number it is, and for least squares: None.
     """
-    settings = _settings(method)
+    settings = _settings(method, fold)
     chosen = settings[0] if len(settings) == 1 else tune(method, fold, settings)
     return next(iter(_predictions(method, fold, (chosen,)))), chosen
 
@@ -119,12 +123,14 @@ def tune(method: str, fold: Fold, settings: tuple) -> Any:
     return settings[int(np.argmax(found))]
 
 
-def _settings(method: str) -> tuple:
+def _settings(method: str, fold: Fold) -> tuple:
     if method.startswith("pairwise"):
         return ALPHAS
     if method.startswith("M5'"):
         return MIN_INSTANCES
-    return (None,) if method.startswith(("least squares", "bagged")) else ROUNDS
+    if method.startswith("bagged"):
+        return (BAGS * fold.max_grade,) if method == MATCHED else (BAGS,)
+    return (None,) if method.startswith("least squares") else ROUNDS
 
 
 def _predictions(method: str, fold: Fold, settings: tuple) -> Iterator[np.ndarray]:
@@ -151,8 +157,8 @@ def _base(name: str, setting: Any) -> Any:
         return LinearRegression()
     if name == "M5'":
         return ModelTree(min_instances=setting, weighting="importance")
-    if name == "bagged M5'":
-        return BaggingRegressor(_base("M5'", BAGGED_INSTANCES), BAGS, random_state=0)
+    if name.startswith("bagged"):
+        return BaggingRegressor(_base("M5'", BAGGED_INSTANCES), setting, random_state=0)
     if name == "GBRT":
         return HistGradientBoostingRegressor(
             max_iter=setting,

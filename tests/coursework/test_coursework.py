@@ -148,7 +148,8 @@ class TestRelease:
         assert lost(checks, space) == {question.id for question in checks["QUESTIONS"]}
 
     def test_it_needs_what_the_book_needs(self, release):
-        known = {"numpy", "rankbook", "scipy", "matplotlib", "pandas", *sys.stdlib_module_names}
+        known = {"numpy", "rankbook", "scipy", "sklearn", "matplotlib", "pandas"}
+        known |= set(sys.stdlib_module_names)
         for cell in release.cells:
             for node in ast.walk(ast.parse(cell.source)) if cell.cell_type == "code" else ():
                 if isinstance(node, ast.Import):
@@ -221,6 +222,12 @@ class TestLeaks:
         with pytest.raises(RuntimeError, match="no end solution"):
             CONVERT["release_of"](source)
 
+    def test_a_solution_in_a_cell_of_tests(self, source):
+        cell = next(c for c in source.cells if CONVERT["graded"](c) and c.cell_type == "code")
+        cell.source += "\n### BEGIN SOLUTION\nanswer_of_the_set = 42\n### END SOLUTION"
+        with pytest.raises(RuntimeError, match="(?i)solution region"):
+            CONVERT["release_of"](source)
+
     def test_a_name_twice(self, source):
         ids = [c for c in source.cells if "nbgrader" in c.metadata]
         ids[1].metadata.nbgrader.grade_id = ids[0].metadata.nbgrader.grade_id
@@ -245,3 +252,10 @@ def test_the_command_converts_all(tmp_path):
     assert {path.name: {f.name for f in path.iterdir()} for path in tmp_path.iterdir()} == {
         name: files for name in SETS
     }
+
+
+def test_the_command_converts_a_set_that_lies_elsewhere(tmp_path):
+    source = tmp_path / "mine.ipynb"
+    source.write_bytes((FOLDER / f"{SETS[0]}.ipynb").read_bytes())
+    CONVERT["main"](str(tmp_path / "out"), str(source))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine"]

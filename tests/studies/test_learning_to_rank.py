@@ -35,12 +35,19 @@ def agree(again, stored, name):
             np.testing.assert_allclose(new, old[method], atol=1.5e-4, err_msg=method)
 
 
+def leaks_agree(again, stored):
+    for kind in ("queries", "rows"):
+        assert again[kind]["R2"] == pytest.approx(stored[kind]["R2"], abs=2e-4)
+        for name in study.MEASURES:
+            new, old = (np.array(part[kind][name].split(), float) for part in (again, stored))
+            np.testing.assert_allclose(new, old, atol=1.5e-4)
+
+
 def test_quick_gives_the_stored_numbers_without_a_file(stored, monkeypatch):
     monkeypatch.delenv("RANKBOOK_DATA", raising=False)
     again = studies.run("learning_to_rank", quick=True, progress=False)
     agree(again, stored, "simulated")
-    for kind, numbers in again["leakage"]["simulated"].items():
-        assert numbers == pytest.approx(stored["leakage"]["simulated"][kind], abs=2e-4)
+    leaks_agree(again["leakage"]["simulated"], stored["leakage"]["simulated"])
 
 
 @pytest.mark.parametrize("name", study.SETS[1:])
@@ -52,8 +59,22 @@ def test_real_sets_are_computed_anew(stored, name):
     agree({"sets": {name: study.measure(name, methods)}}, stored, name)
 
 
-def test_model_trees_are_computed_anew(stored):
-    agree({"sets": {"simulated": study.measure("simulated", ("M5'; label",))}}, stored, "simulated")
+@pytest.mark.parametrize("method", ["M5'; label", "bagged M5'; oerr", fits.MATCHED])
+def test_model_trees_are_computed_anew(stored, method):
+    agree({"sets": {"simulated": study.measure("simulated", (method,))}}, stored, "simulated")
+
+
+def test_leakage_is_computed_anew(stored):
+    if not os.environ.get("RANKBOOK_DATA"):
+        pytest.skip("RANKBOOK_DATA names no folder")
+    leaks_agree(study.leakage("OHSUMED"), stored["leakage"]["OHSUMED"])
+
+
+def test_matched_bags_are_as_many_as_ordinal_costs_grow(stored):
+    for name, boundaries in zip(study.SETS, (4, 4, 4, 2), strict=True):
+        settings = stored["sets"][name]["settings"]
+        assert set(settings["bagged M5'; oerr"]) == {fits.BAGS}
+        assert set(settings[fits.MATCHED]) == {boundaries * fits.BAGS}
 
 
 def test_form(stored):
@@ -61,10 +82,10 @@ def test_form(stored):
     for name, queries in zip(study.SETS, (500, 50, 86, 106), strict=True):
         part = stored["sets"][name]
         assert sum(part["grades"]) == part["rows"]
-        assert list(part["settings"]) == list(study.methods_of(name))
+        assert list(part["settings"]) == list(study.METHODS)
         for kind in study.MEASURES:
             found = study.values(stored, name, kind)
-            assert list(found) == list(study.methods_of(name))
+            assert list(found) == list(study.METHODS)
             for numbers in found.values():
                 assert numbers.shape == (queries,)
                 assert (numbers >= 0).all() and (numbers <= 1).all()
@@ -87,16 +108,24 @@ def test_queries_without_a_relevant_item_are_worth_nothing(stored):
     assert counts == [0, 0, 2, 1]
 
 
-def test_many_choices_lie_at_the_end_of_their_grid(stored):
+@pytest.mark.parametrize(
+    ("starts", "grid", "expected"),
+    [
+        (("GBRT", "LightGBM", "lambdarank"), fits.ROUNDS, (99, [10, 10])),
+        (("M5'",), fits.MIN_INSTANCES, (45, [13, 8])),
+        (("pairwise",), fits.ALPHAS, (18, [7, 0])),
+    ],
+)
+def test_some_choices_lie_at_the_end_of_their_grid(stored, starts, grid, expected):
     chosen = [
-        rounds
+        setting
         for name in study.SETS
         for method, settings in stored["sets"][name]["settings"].items()
-        if method.startswith(("GBRT", "LightGBM", "lambdarank"))
-        for rounds in settings
+        if method.startswith(starts)
+        for setting in settings
     ]
-    ends = [chosen.count(rounds) for rounds in (fits.ROUNDS[0], fits.ROUNDS[-1])]
-    assert (len(chosen), ends) == (99, [12, 26])
+    assert set(chosen) <= set(grid)
+    assert (len(chosen), [chosen.count(end) for end in (grid[0], grid[-1])]) == expected
 
 
 def test_files_that_are_missing_are_named(tmp_path, monkeypatch):
