@@ -13,6 +13,7 @@ from scipy.linalg import null_space
 from sklearn.exceptions import ConvergenceWarning
 
 from rankbook._links import LINKS
+from rankbook._pair_counts import pair_weight
 from rankbook.distributed._blocks import Blocks
 from rankbook.distributed._moments import ExponentialPairSum, SquaredPairSum
 from rankbook.distributed._objectives import (
@@ -75,7 +76,7 @@ def fit_univariate(estimator: Any, task: Task) -> None:
     alpha = float(estimator.alpha)
     columns = Columns.of(task.found, alpha)
     ridge = np.append(alpha / columns.scale**2, 0.0)
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     risk = BlockSum(task.blocks, plan, MarginBlock(loss, divisor), ridge)
     start = np.append(np.zeros(len(columns.scale)), loss.link(float(mass[1] / divisor[1])))
     minimum = find_minimum(
@@ -105,14 +106,14 @@ def fit_pairwise(estimator: Any, task: Task) -> None:
     mass = task.masses(estimator)
     different = task.found.different
     if not task.has_queries:
-        different = float(mass @ (np.cumsum(mass) - mass))
+        different = float(pair_weight(np.arange(n_classes), mass).sum())
     if not different > 0:
         where = " within a query" if task.has_queries else ""
         raise ValueError(f"y must hold two items of positive weight{where} with different labels")
     alpha = min(float(estimator.alpha) / unit, 1e300)
     columns = Columns.of(task.found, alpha)
     ridge = alpha / columns.scale**2
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     problem: Any
     if task.has_queries or len(task.blocks) == 1:
         build = PairBlock(loss, sums.pair_weights, different)
@@ -153,13 +154,13 @@ def fit_value(estimator: Any, task: Task) -> None:
     total = float(mass.sum())
     n_pairs = task.found.different
     if not task.has_queries:
-        n_pairs = float(mass @ (np.cumsum(mass) - mass))
+        n_pairs = float(pair_weight(np.arange(len(mass)), mass).sum())
     if not n_pairs > 0:
         raise ValueError("qid must leave a query with two different labels in y, got none")
     alpha, theta = float(estimator.alpha), float(estimator.theta)
     columns = Columns.of(task.found, alpha, centred=False)
     ridge = alpha / columns.scale**2
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     build = SquareBlock(theta, grades, total, float(mass @ grades) / total, n_pairs)
     risk = BlockSum(task.blocks, plan, build, ridge)
     with warnings.catch_warnings():
@@ -194,7 +195,7 @@ def fit_cumulative(estimator: Any, task: Task) -> None:
     columns = Columns.of(found)
     alpha = float(estimator.alpha)
     ridge = np.append(alpha * total / columns.scale**2, np.zeros(m))
-    plan = Plan(estimator.classes_.tolist(), columns, 1.0)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, 1.0)
     risk = BlockSum(task.blocks, plan, LikelihoodBlock(LINKS[estimator.link], m + 1), ridge)
     start = np.append(np.zeros(p), link.quantile(np.cumsum(mass)[:-1] / total))
     minimum = find_minimum(
@@ -264,7 +265,7 @@ def fit_cocr(estimator: Any, task: Task) -> None:
     steps = np.abs(np.diff(estimator.label_costs_, axis=1))
     estimator._check_steps(steps, task.masses(estimator))
     columns = Columns.of(task.found)
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     moments = task.blocks.reduce(_moments, _add_moments, plan)
     solutions = moments.boundary_regressions(steps, intercept=base.fit_intercept)
     if solutions is None:

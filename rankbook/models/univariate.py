@@ -14,7 +14,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import validate_data
 
 from rankbook import losses
-from rankbook._progress import progress
+from rankbook._progress import newton_callback, progress
 from rankbook._validation import check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
 from rankbook.models._degenerate import least_norm_items, warn_if_separated
@@ -238,9 +238,7 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
                 self._start(risk),
                 tol=self.tol,
                 max_iter=self.max_iter,
-                callback=None
-                if report is None
-                else lambda n_iter, x, value, to_go: report(n_iter, value, to_go),
+                callback=newton_callback(report),
             )
 
     def _start(self, risk: MarginRisk) -> np.ndarray:
