@@ -26,10 +26,14 @@ from rankbook.distributed._objectives import (
 from rankbook.distributed._sums import BlockSum, Minimum, find_minimum, least_norm
 from rankbook.distributed._survey import Columns, Plan, Rows, Survey, read
 from rankbook.exceptions import NotBlockwiseError
-from rankbook.models._class_moments import ClassMoments
-from rankbook.models._cumulative_fit import Fitted
-from rankbook.models._pair_objective import strong_convexity_gap
-from rankbook.models.cocr import _check_label_costs, _is_least_squares, _least_squares
+from rankbook.models.blockwise import (
+    ClassMoments,
+    Fitted,
+    check_label_costs,
+    fitted_least_squares,
+    is_least_squares,
+    strong_convexity_gap,
+)
 
 __all__ = ["Task", "fit_cocr", "fit_cumulative", "fit_pairwise", "fit_univariate", "fit_value"]
 
@@ -254,14 +258,14 @@ def _polished(minimum: Minimum, gradient: np.ndarray, hessian: np.ndarray, p: in
 def fit_cocr(estimator: Any, task: Task) -> None:
     """Least squares of every class boundary, from moments of the classes, which add."""
     base = estimator._check_parameters()
-    if not _is_least_squares(base) or estimator.weighting != "sample_weight":
+    if not is_least_squares(base) or estimator.weighting != "sample_weight":
         raise NotBlockwiseError(
             f"COCR with base {type(base).__name__} is no sum over blocks. Where X fits in a "
             "worker's memory, fit the boundaries on the cluster: "
             'with joblib.parallel_config("dask"): estimator.fit(X, y)'
         )
     n_classes = estimator.classes_.size
-    estimator.label_costs_ = _check_label_costs(estimator.label_costs, n_classes)
+    estimator.label_costs_ = check_label_costs(estimator.label_costs, n_classes)
     steps = np.abs(np.diff(estimator.label_costs_, axis=1))
     estimator._check_steps(steps, task.masses(estimator))
     columns = Columns.of(task.found)
@@ -275,7 +279,7 @@ def fit_cocr(estimator: Any, task: Task) -> None:
         )
     p = len(columns.scale)
     estimator.estimators_ = [
-        _least_squares(base, coef, constant, p) for coef, constant in solutions
+        fitted_least_squares(base, coef, constant, p) for coef, constant in solutions
     ]
 
 
