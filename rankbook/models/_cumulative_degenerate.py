@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space, solve_triangular
 
-from rankbook.models._cumulative_design import Design, Standardised, weighted_gram
+from rankbook.models._cumulative_design import Design, Standardised
 from rankbook.models._cumulative_likelihood import Likelihood
 from rankbook.models._restricted import Restricted
+from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import minimize
 from rankbook.solvers.separation import separation
 

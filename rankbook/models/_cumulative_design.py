@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Block", "Design", "Roles", "Standardised", "weighted_gram"]
+__all__ = ["Block", "Design", "Roles", "Standardised"]
 
 _DENSE_BLOCK = 8192
 _SPARSE_BLOCK = 65536
@@ -292,11 +292,3 @@ def _centre(column: np.ndarray, weights: np.ndarray | None, total: float) -> tup
         center = float(column.sum() if weights is None else column @ weights) / total
         column -= center
         return center, float(column @ (column if weights is None else column * weights))
-
-
-def weighted_gram(x: Any, weights: np.ndarray | None) -> np.ndarray:
-    """X' diag(weights) X as a dense array; None stands for equal weights of one."""
-    if sp.issparse(x):
-        right = x if weights is None else sp.diags_array(weights, format="csr") @ x
-        return (x.T @ right).toarray()
-    return x.T @ (x if weights is None else x * weights[:, None])

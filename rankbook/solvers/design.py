@@ -25,10 +25,15 @@ _EXTREME = 300
 _COLLINEAR = 1e-12
 
 
-def weighted_gram(X: Any, weights: np.ndarray) -> np.ndarray:
-    """Return X' diag(weights) X as a dense array; weights must not be negative."""
+def weighted_gram(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return X' diag(weights) X as a dense array; None stands for weights of one."""
     if sp.issparse(X):
-        return (X.T @ (X * weights[:, None])).toarray()
+        return (X.T @ (X if weights is None else X * weights[:, None])).toarray()
+    if weights is None:
+        return X.T @ X
+    if (weights < 0).any():
+        return X.T @ (X * weights[:, None])
+    # A matrix times its own transpose takes half the work of other products.
     Z = X * np.sqrt(weights)[:, None]
     return Z.T @ Z
 

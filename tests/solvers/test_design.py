@@ -112,6 +112,11 @@ def test_weighted_gram():
     expected = X.T @ np.diag(w) @ X
     np.testing.assert_allclose(weighted_gram(X, w), expected, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(weighted_gram(sp.csr_array(X), w), expected, rtol=1e-10, atol=1e-9)
+    signed = np.where(np.arange(len(w)) % 2, w, -w)
+    for items in (X, sp.csr_array(X)):
+        found = weighted_gram(items, signed)
+        np.testing.assert_allclose(found, (X.T * signed) @ X, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(weighted_gram(items), X.T @ X, rtol=1e-10, atol=1e-9)
 
 
 def test_null_space_and_least_norm():
