@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from rankbook.solvers.design import thinned_size
+
 __all__ = ["Block", "Design", "Roles", "Standardised"]
 
 _DENSE_BLOCK = 8192
@@ -171,7 +173,7 @@ class Design:
         """Some items a parameter, evenly from each class and at least one of it."""
         n = self.n_items
         if n_items is None:
-            n_items = max(2000, _START_ITEMS * (self.n_parameters + 1), n // _START_SHARE)
+            n_items = thinned_size(n, self.n_parameters + 1, _START_ITEMS, _START_SHARE)
         step = max(1, n // n_items)
         kept = [np.arange(a, b, step) for a, b in zip(self.edges, self.edges[1:], strict=False)]
         edges = np.concatenate([[0], np.cumsum([len(k) for k in kept])])

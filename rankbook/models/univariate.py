@@ -20,7 +20,7 @@ from rankbook.models._base import LinearRankerMixin
 from rankbook.models._degenerate import least_norm_items, warn_if_separated
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.solvers import NewtonResult, minimize
-from rankbook.solvers.design import Design
+from rankbook.solvers.design import Design, thinned_size
 
 __all__ = ["UnivariateRanker"]
 
@@ -244,7 +244,7 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     def _start(self, risk: MarginRisk) -> np.ndarray:
         """The best intercept, or with many items the fit of a thinned sample."""
         start, n = risk.start(), risk.sign.size
-        n_items = max(2000, _START_ITEMS * start.size, n // _START_SHARE)
+        n_items = thinned_size(n, start.size, _START_ITEMS, _START_SHARE)
         if n < 8 * n_items or self.alpha == 0:
             return start
         thin = risk.thinned(n_items)
