@@ -96,3 +96,14 @@ def test_the_path_reports_and_stops(monkeypatch, capsys):
     with pytest.warns(ConvergenceWarning, match="max_iter Newton steps were taken"):
         fit = ranker(1e-3, max_iter=2, verbose=1).fit(X, y, qid=qid)
     assert fit.n_iter_ == 2 and "to_go" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_the_gap_of_a_loose_path_bounds_the_distance(monkeypatch, alpha):
+    X, y, qid = sample()
+    exact = ranker(alpha).fit(X, y, qid=qid).objective_
+    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    for tol in (0.3, 0.03, 1e-3):
+        loose = ranker(alpha, tol=tol).fit(X, y, qid=qid)
+        assert 0 < loose.dual_gap_ <= tol
+        assert loose.objective_ * (1 - loose.dual_gap_) <= exact * (1 + 1e-9)
