@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Report", "check_verbose", "progress"]
+__all__ = ["Report", "check_verbose", "newton_callback", "progress"]
 
 Report = Callable[[int, float, float], None]
 
@@ -36,3 +36,10 @@ def progress(verbose: int, total: int, description: str = "Newton") -> Iterator[
             bar.set_postfix(objective=f"{objective:.6g}", to_go=f"{to_go:.1e}")
 
         yield report
+
+
+def newton_callback(report: Report | None) -> Callable[..., None] | None:
+    """The function as `rankbook.solvers.newton.minimize` calls it at each step."""
+    if report is None:
+        return None
+    return lambda step, x, objective, to_go: report(step, objective, to_go)

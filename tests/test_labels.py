@@ -226,3 +226,23 @@ def test_an_array_in_an_array_is_no_label():
     y[:] = [np.array([1, 2]), np.array([3, 4])]
     with pytest.raises((TypeError, ValueError), match="y "):
         check_labels(y)
+
+
+def test_fractions_and_decimals_have_one_order():
+    # Python itself does not compare the two.
+    y = [Decimal("0.75"), Fraction(1, 2), Decimal("0.25"), Fraction(1, 3)]
+    codes, classes = check_labels(y)
+    assert_array_equal(codes, [3, 2, 0, 1])
+    assert classes.tolist() == [Decimal("0.25"), Fraction(1, 3), Fraction(1, 2), Decimal("0.75")]
+
+
+def test_categories_of_unequal_lengths_stay_what_they_are():
+    categories = [(1,), (1, 2), (2,)]
+    series = pd.Series(
+        pd.Categorical.from_codes(
+            [2, 0, 1], pd.Index(categories, tupleize_cols=False), ordered=True
+        )
+    )
+    codes, classes = check_labels(series)
+    assert_array_equal(codes, [2, 0, 1])
+    assert classes.tolist() == categories

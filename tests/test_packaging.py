@@ -1,5 +1,6 @@
 """The package as it is installed: one version, a light import, a complete wheel."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -106,3 +107,41 @@ def test_every_public_module_has_tests_of_its_name():
     modules = [path for path in (ROOT / "rankbook").rglob("*.py") if not path.stem.startswith("_")]
     tests = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
     assert [path.stem for path in modules if f"test_{path.stem}.py" not in tests] == []
+
+
+def imported_names(path):
+    """What a module imports, as dotted names."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def private_to_another(own, name):
+    """Whether a dotted name is private to a package of ours that is not `own`."""
+    root, *inner = name.split(".")
+    return (
+        root == "rankbook"
+        and len(inner) > 1
+        and inner[0] != own
+        and any(part.startswith("_") and not part.startswith("__") for part in inner[1:])
+    )
+
+
+def test_what_is_private_to_a_package_stays_in_it():
+    assert private_to_another("distributed", "rankbook.models._restricted.Restricted")
+    assert private_to_another("distributed", "rankbook.models.cocr._hidden")
+    assert not private_to_another("models", "rankbook.models._restricted.Restricted")
+    assert not private_to_another("models", "rankbook._loss.Loss")
+    package = ROOT / "rankbook"
+    modules = list(package.rglob("*.py"))
+    assert len(modules) > 100
+    found = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules
+        for name in imported_names(path)
+        if private_to_another(path.relative_to(package).parts[0], name)
+    ]
+    assert found == []

@@ -47,3 +47,18 @@ def test_cells(n_classes):
     assert_array_equal(full.above(), [2, 1, 0, 0])
     assert_array_equal(full.before(full.mass), [0, 1, 2, 0])
     assert_array_equal(full.running(full.mass), [1, 2, 3, 1])
+
+
+def test_many_classes_in_many_queries_are_numbered_by_what_occurs():
+    codes, query = np.array([0, 900, 900, 5]), np.array([0, 0, 7, 7])
+    cells = count_cells(codes, query=query, n_classes=1000)
+    key, size, own = cells.keys_of_items(codes, query)
+    assert_array_equal(key, [0, 1, 3, 2])
+    assert size == 4
+    assert_array_equal(own, np.arange(4))
+    # Few of both: a table of all, in which items and cells have the same places.
+    cells = count_cells(np.array([0, 1, 1]), query=np.array([0, 0, 1]))
+    key, size, own = cells.keys_of_items(np.array([0, 1, 1]), np.array([0, 0, 1]))
+    assert_array_equal(key, [0, 1, 3])
+    assert size == 4
+    assert_array_equal(own, [0, 1, 3])

@@ -126,6 +126,7 @@ def _run(task: Callable[..., Any], shared: tuple, number: int, /, **rows: Any) -
 
 def _join(combine: Callable[[list], Any], parts: list) -> Any:
     parts = [part for part in parts if part is not None]
-    # A class that no block weighs has the mass zero, and its logarithm is minus infinity.
-    with np.errstate(divide="ignore"):
+    # A class that no block weighs has the mass zero, and its logarithm is minus infinity; squares
+    # that overflow are refused where all blocks are known.
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return combine(parts) if parts else None

@@ -13,6 +13,7 @@ from scipy.linalg import null_space
 from sklearn.exceptions import ConvergenceWarning
 
 from rankbook._links import LINKS
+from rankbook._pair_counts import pair_weight
 from rankbook.distributed._blocks import Blocks
 from rankbook.distributed._moments import ExponentialPairSum, SquaredPairSum
 from rankbook.distributed._objectives import (
@@ -25,10 +26,14 @@ from rankbook.distributed._objectives import (
 from rankbook.distributed._sums import BlockSum, Minimum, find_minimum, least_norm
 from rankbook.distributed._survey import Columns, Plan, Rows, Survey, read
 from rankbook.exceptions import NotBlockwiseError
-from rankbook.models._class_moments import ClassMoments
-from rankbook.models._cumulative_fit import Fitted
-from rankbook.models._pair_objective import strong_convexity_gap
-from rankbook.models.cocr import _check_label_costs, _is_least_squares, _least_squares
+from rankbook.models.blockwise import (
+    ClassMoments,
+    Fitted,
+    check_label_costs,
+    fitted_least_squares,
+    is_least_squares,
+    strong_convexity_gap,
+)
 
 __all__ = ["Task", "fit_cocr", "fit_cumulative", "fit_pairwise", "fit_univariate", "fit_value"]
 
@@ -75,7 +80,7 @@ def fit_univariate(estimator: Any, task: Task) -> None:
     alpha = float(estimator.alpha)
     columns = Columns.of(task.found, alpha)
     ridge = np.append(alpha / columns.scale**2, 0.0)
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     risk = BlockSum(task.blocks, plan, MarginBlock(loss, divisor), ridge)
     start = np.append(np.zeros(len(columns.scale)), loss.link(float(mass[1] / divisor[1])))
     minimum = find_minimum(
@@ -105,14 +110,14 @@ def fit_pairwise(estimator: Any, task: Task) -> None:
     mass = task.masses(estimator)
     different = task.found.different
     if not task.has_queries:
-        different = float(mass @ (np.cumsum(mass) - mass))
+        different = float(pair_weight(np.arange(n_classes), mass).sum())
     if not different > 0:
         where = " within a query" if task.has_queries else ""
         raise ValueError(f"y must hold two items of positive weight{where} with different labels")
     alpha = min(float(estimator.alpha) / unit, 1e300)
     columns = Columns.of(task.found, alpha)
     ridge = alpha / columns.scale**2
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     problem: Any
     if task.has_queries or len(task.blocks) == 1:
         build = PairBlock(loss, sums.pair_weights, different)
@@ -153,13 +158,13 @@ def fit_value(estimator: Any, task: Task) -> None:
     total = float(mass.sum())
     n_pairs = task.found.different
     if not task.has_queries:
-        n_pairs = float(mass @ (np.cumsum(mass) - mass))
+        n_pairs = float(pair_weight(np.arange(len(mass)), mass).sum())
     if not n_pairs > 0:
         raise ValueError("qid must leave a query with two different labels in y, got none")
     alpha, theta = float(estimator.alpha), float(estimator.theta)
     columns = Columns.of(task.found, alpha, centred=False)
     ridge = alpha / columns.scale**2
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     build = SquareBlock(theta, grades, total, float(mass @ grades) / total, n_pairs)
     risk = BlockSum(task.blocks, plan, build, ridge)
     with warnings.catch_warnings():
@@ -194,7 +199,7 @@ def fit_cumulative(estimator: Any, task: Task) -> None:
     columns = Columns.of(found)
     alpha = float(estimator.alpha)
     ridge = np.append(alpha * total / columns.scale**2, np.zeros(m))
-    plan = Plan(estimator.classes_.tolist(), columns, 1.0)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, 1.0)
     risk = BlockSum(task.blocks, plan, LikelihoodBlock(LINKS[estimator.link], m + 1), ridge)
     start = np.append(np.zeros(p), link.quantile(np.cumsum(mass)[:-1] / total))
     minimum = find_minimum(
@@ -253,18 +258,18 @@ def _polished(minimum: Minimum, gradient: np.ndarray, hessian: np.ndarray, p: in
 def fit_cocr(estimator: Any, task: Task) -> None:
     """Least squares of every class boundary, from moments of the classes, which add."""
     base = estimator._check_parameters()
-    if not _is_least_squares(base) or estimator.weighting != "sample_weight":
+    if not is_least_squares(base) or estimator.weighting != "sample_weight":
         raise NotBlockwiseError(
             f"COCR with base {type(base).__name__} is no sum over blocks. Where X fits in a "
             "worker's memory, fit the boundaries on the cluster: "
             'with joblib.parallel_config("dask"): estimator.fit(X, y)'
         )
     n_classes = estimator.classes_.size
-    estimator.label_costs_ = _check_label_costs(estimator.label_costs, n_classes)
+    estimator.label_costs_ = check_label_costs(estimator.label_costs, n_classes)
     steps = np.abs(np.diff(estimator.label_costs_, axis=1))
     estimator._check_steps(steps, task.masses(estimator))
     columns = Columns.of(task.found)
-    plan = Plan(estimator.classes_.tolist(), columns, task.found.largest)
+    plan = Plan(tuple(estimator.classes_.tolist()), columns, task.found.largest)
     moments = task.blocks.reduce(_moments, _add_moments, plan)
     solutions = moments.boundary_regressions(steps, intercept=base.fit_intercept)
     if solutions is None:
@@ -274,7 +279,7 @@ def fit_cocr(estimator: Any, task: Task) -> None:
         )
     p = len(columns.scale)
     estimator.estimators_ = [
-        _least_squares(base, coef, constant, p) for coef, constant in solutions
+        fitted_least_squares(base, coef, constant, p) for coef, constant in solutions
     ]
 
 

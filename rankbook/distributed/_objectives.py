@@ -10,10 +10,7 @@ import numpy as np
 from rankbook._links import Link
 from rankbook.distributed._survey import Columns, Rows
 from rankbook.losses import Loss
-from rankbook.models._cumulative_design import Design as LinkDesign
-from rankbook.models._cumulative_design import Standardised
-from rankbook.models._cumulative_likelihood import Likelihood
-from rankbook.models._margin_risk import MarginRisk
+from rankbook.models.blockwise import Likelihood, LinkDesign, MarginRisk, Standardised
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design, weighted_gram
 

@@ -14,7 +14,7 @@ from rankbook._docs import documented
 from rankbook.distributed._blocks import Blocks
 from rankbook.distributed._survey import Plan, Rows, read
 from rankbook.exceptions import CollinearityWarning, SeparationWarning
-from rankbook.models._restricted import Restricted
+from rankbook.models.blockwise import Restricted
 from rankbook.solvers.design import least_norm_shift, null_space
 from rankbook.solvers.newton import NewtonResult, Objective, minimize
 

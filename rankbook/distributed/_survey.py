@@ -189,7 +189,7 @@ class Columns:
 class Plan:
     """What every task needs to read a block: classes in order, columns, the unit of weights."""
 
-    classes: list
+    classes: tuple
     columns: Columns
     unit: float
 

@@ -25,9 +25,9 @@ class Checks:
         Such as "P1".
     title : str
         The title of the set.
-    questions : list
+    questions : tuple
         `rankbook.exercises.Question` objects, or what has their attributes.
-    manual : list
+    manual : tuple
         `rankbook.exercises.ManualQuestion` objects: ids, titles, points and rubrics.
     digest : str
         The hash of the file.
@@ -37,8 +37,8 @@ class Checks:
 
     set_id: str
     title: str
-    questions: list[Any]
-    manual: list[Any]
+    questions: tuple[Any, ...]
+    manual: tuple[Any, ...]
     digest: str
     student_rng: Callable[..., np.random.Generator]
 
@@ -85,7 +85,7 @@ def load_checks(path: str | Path) -> Checks:
     lacking = [name for name in ("SET", "TITLE", "QUESTIONS", "MANUAL") if name not in defined]
     if lacking:
         raise ValueError(f"path must define {', '.join(lacking)}, and {path} does not")
-    questions, manual = list(defined["QUESTIONS"]), list(defined["MANUAL"])
+    questions, manual = tuple(defined["QUESTIONS"]), tuple(defined["MANUAL"])
     ids = [question.id for question in [*questions, *manual]]
     doubles = sorted({name for name in ids if ids.count(name) > 1})
     if doubles:

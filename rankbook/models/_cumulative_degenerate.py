@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space, solve_triangular
 
-from rankbook.models._cumulative_design import Design, Standardised, weighted_gram
+from rankbook.models._cumulative_design import Design, Standardised
 from rankbook.models._cumulative_likelihood import Likelihood
 from rankbook.models._restricted import Restricted
+from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import minimize
 from rankbook.solvers.separation import separation
 
@@ -47,7 +48,7 @@ class Reduction:
     design: Design
     expand: np.ndarray
     free: np.ndarray
-    found: list[str]
+    found: tuple[str, ...]
 
 
 def reduce_columns(design: Design, names: tuple[list[str], list[str], list[str]]) -> Reduction:
@@ -57,7 +58,7 @@ def reduce_columns(design: Design, names: tuple[list[str], list[str], list[str]]
     constant = any(part.any() for part in parts)
     # Columns that are independent on some of the items are so on all of them.
     if not constant and (_is_regular(design.thinned()) or _is_regular(design)):
-        return Reduction(design, np.eye(size), np.zeros((size, 0)), [])
+        return Reduction(design, np.eye(size), np.zeros((size, 0)), ())
     q = design.sizes[1]
     kept, dropped, found = _independent(*_moments(design), names[1] + names[0])
     kept_w, kept_x = kept[kept < q], kept[kept >= q] - q
@@ -69,7 +70,8 @@ def reduce_columns(design: Design, names: tuple[list[str], list[str], list[str]]
     coefficients = _coefficient_rows(design)
     gone = np.setdiff1d(np.arange(design.sizes[3]), spread)
     unit = np.eye(size)[:, size - design.sizes[3] :][:, gone]
-    return Reduction(small, _least_norm(free, coefficients) @ pad, np.hstack([free, unit]), found)
+    expand = _least_norm(free, coefficients) @ pad
+    return Reduction(small, expand, np.hstack([free, unit]), tuple(found))
 
 
 def _moments(design: Design) -> tuple[np.ndarray, np.ndarray]:

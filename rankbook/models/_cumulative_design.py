@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Block", "Design", "Roles", "Standardised", "weighted_gram"]
+from rankbook.solvers.design import thinned_size
+
+__all__ = ["Block", "Design", "Roles", "Standardised"]
 
 _DENSE_BLOCK = 8192
 _SPARSE_BLOCK = 65536
@@ -171,7 +173,7 @@ class Design:
         """Some items a parameter, evenly from each class and at least one of it."""
         n = self.n_items
         if n_items is None:
-            n_items = max(2000, _START_ITEMS * (self.n_parameters + 1), n // _START_SHARE)
+            n_items = thinned_size(n, self.n_parameters + 1, _START_ITEMS, _START_SHARE)
         step = max(1, n // n_items)
         kept = [np.arange(a, b, step) for a, b in zip(self.edges, self.edges[1:], strict=False)]
         edges = np.concatenate([[0], np.cumsum([len(k) for k in kept])])
@@ -292,11 +294,3 @@ def _centre(column: np.ndarray, weights: np.ndarray | None, total: float) -> tup
         center = float(column.sum() if weights is None else column @ weights) / total
         column -= center
         return center, float(column @ (column if weights is None else column * weights))
-
-
-def weighted_gram(x: Any, weights: np.ndarray | None) -> np.ndarray:
-    """X' diag(weights) X as a dense array; None stands for equal weights of one."""
-    if sp.issparse(x):
-        right = x if weights is None else sp.diags_array(weights, format="csr") @ x
-        return (x.T @ right).toarray()
-    return x.T @ (x if weights is None else x * weights[:, None])

@@ -261,7 +261,7 @@ def _polished(likelihood: Likelihood, result: NewtonResult) -> np.ndarray:
     return last if likelihood.is_inside(last) else result.x
 
 
-def _collinear_message(found: list[str]) -> str:
+def _collinear_message(found: tuple[str, ...]) -> str:
     return (
         "X has collinear columns, so that the coefficients are not unique: "
         f"{'; '.join(found)}. Those of least norm are given, without standard errors; to choose "

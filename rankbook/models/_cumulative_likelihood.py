@@ -18,7 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankbook._links import Link, Terms
-from rankbook.models._cumulative_design import Block, Design, weighted_gram
+from rankbook.models._cumulative_design import Block, Design
+from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import NewtonResult, minimize
 
 __all__ = ["Likelihood", "fit", "log_probabilities"]

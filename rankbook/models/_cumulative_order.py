@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from rankbook.models._cumulative_design import Design, weighted_gram
+from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_likelihood import Likelihood
+from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import NewtonResult, minimize
 
 __all__ = ["crossings", "fit_in_order"]

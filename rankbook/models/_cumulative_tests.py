@@ -10,9 +10,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import chdtrc
 
 from rankbook._links import Link
-from rankbook.models._cumulative_design import Design, weighted_gram
+from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_likelihood import log_probabilities
 from rankbook.models._summary import Table
+from rankbook.solvers.design import weighted_gram
 
 __all__ = ["ProportionalityTest", "anova", "proportionality", "ratio_table"]
 

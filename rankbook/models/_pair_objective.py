@@ -11,7 +11,6 @@ all items.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from rankbook._progress import Report
+from rankbook._progress import Report, newton_callback
 from rankbook.losses import Loss
 from rankbook.solvers import NewtonResult, PairSums, minimize
 from rankbook.solvers.design import Design
@@ -298,7 +297,7 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
     if coef.any() and not risk.value(_in_basis(risk, coef)) <= at_zero:
         # The items left out of the start may lose much there, or overflow.
         coef = zero
-    result = solve(risk, coef, max_iter, tol=tol * value, callback=_newton_callback(report))
+    result = solve(risk, coef, max_iter, tol=tol * value, callback=newton_callback(report))
     gradient = result.gradient
     if risk.basis is not None:
         gradient = np.linalg.solve(risk.basis.T, gradient)
@@ -317,12 +316,6 @@ def strong_convexity_gap(gradient: np.ndarray, ridge: np.ndarray) -> float:
 
 def _in_basis(risk: PairRisk, coef: np.ndarray) -> np.ndarray:
     return coef if risk.basis is None else np.linalg.solve(risk.basis, coef)
-
-
-def _newton_callback(report: Report | None) -> Callable | None:
-    if report is None:
-        return None
-    return lambda n_iter, x, value, decrement: report(n_iter, value, decrement)
 
 
 def _smooth_start(risk: PairRisk) -> tuple[np.ndarray, PairRisk, float]:

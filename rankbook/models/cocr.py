@@ -130,7 +130,7 @@ class COCR(RankerMixin, BaseEstimator):
             self, X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_samples=2
         )
         codes = self._encode_labels(y, items.shape[0])
-        self.label_costs_ = _check_label_costs(self.label_costs, self.classes_.size)
+        self.label_costs_ = check_label_costs(self.label_costs, self.classes_.size)
         weights = check_weights(sample_weight, codes.size)
         weights = np.ones(codes.size) if weights is None else weights
         steps = np.abs(np.diff(self.label_costs_, axis=1))
@@ -141,11 +141,11 @@ class COCR(RankerMixin, BaseEstimator):
     def _fit_boundaries(
         self, base: Any, X: Any, codes: np.ndarray, weights: np.ndarray, steps: np.ndarray
     ) -> list:
-        if _is_least_squares(base) and not sp.issparse(X) and self.weighting == "sample_weight":
+        if is_least_squares(base) and not sp.issparse(X) and self.weighting == "sample_weight":
             moments = ClassMoments.of(X, codes, weights / weights.max(), len(steps))
             solutions = moments.boundary_regressions(steps, intercept=base.fit_intercept)
             if solutions is not None:
-                return [_least_squares(base, *solution, X.shape[1]) for solution in solutions]
+                return [fitted_least_squares(base, *solution, X.shape[1]) for solution in solutions]
         draws: list[np.ndarray | None] = [None] * steps.shape[1]
         if self.weighting == "resample":
             rng = check_rng(self.random_state, "random_state")
@@ -237,7 +237,7 @@ class COCR(RankerMixin, BaseEstimator):
         return tags
 
 
-def _check_label_costs(label_costs: Any, n_classes: int) -> np.ndarray:
+def check_label_costs(label_costs: Any, n_classes: int) -> np.ndarray:
     """The costs [y, k] as a finite, non-negative matrix."""
     if isinstance(label_costs, str):
         check_choice(label_costs, ("absolute", "squared", "oerr"), "label_costs")
@@ -254,11 +254,11 @@ def _check_label_costs(label_costs: Any, n_classes: int) -> np.ndarray:
     return array
 
 
-def _is_least_squares(base: Any) -> bool:
+def is_least_squares(base: Any) -> bool:
     return type(base) is LinearRegression and not base.positive
 
 
-def _least_squares(base: Any, coef: np.ndarray, intercept: float, p: int) -> LinearRegression:
+def fitted_least_squares(base: Any, coef: np.ndarray, intercept: float, p: int) -> LinearRegression:
     """A clone of the base, as if fitted."""
     fitted = clone(base)
     fitted.coef_, fitted.intercept_, fitted.n_features_in_ = coef, intercept, p

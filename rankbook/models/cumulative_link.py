@@ -12,7 +12,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import validate_data
 
 from rankbook._links import LINKS, Link
-from rankbook._progress import check_verbose
+from rankbook._progress import check_verbose, newton_callback, progress
 from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
 from rankbook.models._base import RankerMixin
 from rankbook.models._cumulative_design import Design, Roles
@@ -239,26 +239,15 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
             groups = np.unique(groups[kept], return_inverse=True)[1]
             if groups.max() == 0:
                 raise ValueError("cluster must name at least two groups, got one")
-        callback, bar = self._progress()
-        fitted, notes = fit_design(
-            design, link, self._role_names(), alpha=float(self.alpha), tol=float(self.tol),
-            max_iter=self.max_iter, callback=callback,
-        )  # fmt: skip
-        if bar is not None:
-            bar.close()
+        with progress(self.verbose, self.max_iter) as report:
+            fitted, notes = fit_design(
+                design, link, self._role_names(), alpha=float(self.alpha), tol=float(self.tol),
+                max_iter=self.max_iter, callback=newton_callback(report),
+            )  # fmt: skip
         for category, message in notes:
             warnings.warn(message, category, stacklevel=2)
         self._store(design, fitted, groups)
         return self
-
-    def _progress(self):
-        """A callback that moves a bar, and the bar; None without one."""
-        if not self.verbose:
-            return None, None
-        from tqdm.auto import tqdm
-
-        bar = tqdm(total=self.max_iter, desc="Newton", unit="step", leave=False)
-        return (lambda n, *_: bar.update(n - bar.n) and None), bar
 
     def _store(self, design: Design, fitted: Fitted, groups: np.ndarray | None) -> None:
         """Set the fitted attributes, in the columns' own units."""

@@ -14,13 +14,13 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.validation import validate_data
 
 from rankbook import losses
-from rankbook._progress import progress
+from rankbook._progress import newton_callback, progress
 from rankbook._validation import check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
 from rankbook.models._degenerate import least_norm_items, warn_if_separated
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.solvers import NewtonResult, minimize
-from rankbook.solvers.design import Design
+from rankbook.solvers.design import Design, thinned_size
 
 __all__ = ["UnivariateRanker"]
 
@@ -238,15 +238,13 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
                 self._start(risk),
                 tol=self.tol,
                 max_iter=self.max_iter,
-                callback=None
-                if report is None
-                else lambda n_iter, x, value, to_go: report(n_iter, value, to_go),
+                callback=newton_callback(report),
             )
 
     def _start(self, risk: MarginRisk) -> np.ndarray:
         """The best intercept, or with many items the fit of a thinned sample."""
         start, n = risk.start(), risk.sign.size
-        n_items = max(2000, _START_ITEMS * start.size, n // _START_SHARE)
+        n_items = thinned_size(n, start.size, _START_ITEMS, _START_SHARE)
         if n < 8 * n_items or self.alpha == 0:
             return start
         thin = risk.thinned(n_items)

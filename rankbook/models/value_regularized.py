@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
+from rankbook._pair_counts import pair_weight
 from rankbook._validation import check_qid, check_same_length, check_scalar, check_weights
 from rankbook.models._base import LinearRankerMixin
 from rankbook.models._normal_equations import ridge_solve
@@ -139,9 +140,10 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         queries = np.zeros(n, dtype=np.intp) if queries is None else queries
         weights = check_weights(sample_weight, n)
         with np.errstate(over="ignore"):
-            n_pairs = _count_pairs(codes, queries, weights)
+            n_pairs = float(pair_weight(codes, weights, queries).sum())
         if not np.isfinite(n_pairs):
             raise ValueError("sample_weight must give pairs a finite total weight")
+        n_pairs = n_pairs if weights is not None else int(n_pairs)
         if n_pairs <= 0:
             raise ValueError(
                 "qid must leave a query with two different labels in y (of positive weight), got "
@@ -218,18 +220,6 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         scores = np.asarray(X @ self.coef_).ravel()
         regularizers = theta * (weights @ scores**2) + 0.5 * alpha * (self.coef_ @ self.coef_)
         self.objective_ = float(regularizers - u @ scores)
-
-
-def _count_pairs(codes: np.ndarray, queries: np.ndarray, weights: np.ndarray | None) -> int | float:
-    """Number, or total weight, of the pairs of different labels within a query."""
-    key = queries.astype(np.int64) * (int(codes.max()) + 1) + codes
-    cells, place = np.unique(key, return_inverse=True)
-    mass = np.bincount(place, weights)
-    query = cells // (int(codes.max()) + 1)
-    earlier = np.cumsum(mass) - mass
-    # Earlier cells of the same query; exactly none for its first.
-    earlier -= earlier[np.searchsorted(query, query)]
-    return (mass @ earlier).item()
 
 
 def _check_pairs(pairs: ArrayLike, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-__all__ = ["Design", "laplacian", "least_norm_shift", "null_space", "power_of_two", "weighted_gram"]
+__all__ = [
+    "Design",
+    "laplacian",
+    "least_norm_shift",
+    "null_space",
+    "power_of_two",
+    "thinned_size",
+    "weighted_gram",
+]
 
 # Shifts are decided on at most this many rows.
 _SAMPLE = 10_000
@@ -21,16 +29,28 @@ _SAMPLE = 10_000
 _OFFSET = 1e3
 # Powers of two beyond this are divided out before anything is squared.
 _EXTREME = 300
+# Fewer items than this are fitted as fast as thinned ones.
+_FEWEST = 2000
 # Share of a column's variance, given the others, below which they are called collinear.
 _COLLINEAR = 1e-12
 
 
-def weighted_gram(X: Any, weights: np.ndarray) -> np.ndarray:
-    """Return X' diag(weights) X as a dense array; weights must not be negative."""
+def weighted_gram(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
+    """Return X' diag(weights) X as a dense array; None stands for weights of one."""
     if sp.issparse(X):
-        return (X.T @ (X * weights[:, None])).toarray()
+        return (X.T @ (X if weights is None else X * weights[:, None])).toarray()
+    if weights is None:
+        return X.T @ X
+    if (weights < 0).any():
+        return X.T @ (X * weights[:, None])
+    # A matrix times its own transpose takes half the work of other products.
     Z = X * np.sqrt(weights)[:, None]
     return Z.T @ Z
+
+
+def thinned_size(n: int, parameters: int, each: int, share: int) -> int:
+    """About how many of n items give a start: `each` a parameter, and one in `share` at least."""
+    return max(_FEWEST, each * parameters, n // share)
 
 
 class Design:

@@ -193,7 +193,8 @@ def _scale(X: Any, weight: np.ndarray | None) -> float:
             variance = float(share @ ((relative - mean) ** 2).sum(axis=1)) / X.shape[1]
     if not variance > 0:
         return 1.0
-    gamma = float(1.0 / size / size / (X.shape[1] * variance))
+    with np.errstate(over="ignore"):
+        gamma = float(1.0 / size / size / (X.shape[1] * variance))
     if not 0 < gamma < np.inf:
         raise ValueError(f"gamma='scale' is {gamma} for entries of X as large as {size}: scale X")
     return gamma

@@ -7,9 +7,15 @@ import dask.array as da
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
-from rankbook import distributed
+from rankbook import costs, distributed, losses
+from rankbook.distributed._blocks import Blocks
+from rankbook.distributed._moments import ExponentialPairSum
+from rankbook.distributed._objectives import PairBlock, SquareBlock
+from rankbook.distributed._sums import BlockSum
+from rankbook.distributed._survey import Columns, Plan
 from rankbook.exceptions import (
     CollinearityWarning,
     NotBlockwiseError,
@@ -131,10 +137,10 @@ def test_value_regularized(sample, alpha, queries, weighted):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("costs", ["absolute", "squared", "oerr"])
-def test_cocr(sample, costs, weighted):
+@pytest.mark.parametrize("label_costs", ["absolute", "squared", "oerr"])
+def test_cocr(sample, label_costs, weighted):
     X, y, _, weights = sample
-    memory, blocks = both(COCR(label_costs=costs), X, y, None, weights if weighted else None)
+    memory, blocks = both(COCR(label_costs=label_costs), X, y, None, weights if weighted else None)
     for one, other in zip(blocks.estimators_, memory.estimators_, strict=True):
         close(one.coef_, other.coef_)
         close(one.intercept_, other.intercept_)
@@ -382,3 +388,65 @@ def test_dask_missing(sample, monkeypatch):
     monkeypatch.setitem(sys.modules, "dask.array", None)
     with pytest.raises(ImportError, match=r"rankbook\[distributed\]"):
         distributed.fit(COCR(), *arrays)
+
+
+def test_samples_without_a_fit_are_refused(sample):
+    X, y, qid, _ = sample
+    fit = distributed.fit
+    Xd, yd, qd = blocked(X, y, qid)
+    with pytest.raises(ValueError, match="y must hold two classes, got 4"):
+        fit(UnivariateRanker(), Xd, yd)
+    top = blocked((y == 3).astype(float))[0]
+    with pytest.raises(ValueError, match="positive for items of both classes"):
+        fit(UnivariateRanker(), Xd, yd > 2, sample_weight=top)
+    with pytest.raises(ValueError, match="y must hold at least 2 classes"):
+        fit(CumulativeLink(), Xd, yd, sample_weight=top)
+    for estimator in (PairwiseRanker("squared"), ValueRegularizedRanker()):
+        with pytest.raises(ValueError, match="two (items|different labels)"):
+            fit(estimator, Xd, yd, sample_weight=top)
+    # One query an item: labels differ, but not within a query.
+    alone = blocked(np.arange(N))[0]
+    with pytest.raises(ValueError, match="within a query with different labels"):
+        fit(PairwiseRanker(), Xd, yd, qid=alone)
+    with pytest.raises(ValueError, match="y must have 1 dimension"):
+        fit(COCR(), Xd, Xd)
+    with pytest.raises(ValueError, match="X must not be empty"):
+        fit(COCR(), Xd[:0], yd[:0])
+    with pytest.raises(ValueError, match="squares, summed, are within"):
+        fit(UnivariateRanker(), 1e200 * Xd, yd > 2)
+
+
+@pytest.mark.parametrize("estimator", [UnivariateRanker(max_iter=1), CumulativeLink(max_iter=1)])
+def test_a_fit_that_stops_early_says_so(sample, estimator):
+    X, y, _, _ = sample
+    y = y > 1 if isinstance(estimator, UnivariateRanker) else y
+    with pytest.warns(ConvergenceWarning, match="stopped early.*above the minimum"):
+        distributed.fit(estimator, *blocked(X, y))
+
+
+@pytest.mark.parametrize("loss", ["logistic", "exponential"])
+def test_an_objective_is_the_same_with_and_without_derivatives(sample, loss):
+    X, y, qid, _ = sample
+    plan = Plan((0, 1, 2, 3), Columns(np.zeros(3), np.ones(3), np.zeros(3, dtype=bool)), 1.0)
+    blocks = Blocks(dict(zip(("X", "y", "qid"), blocked(X / 30, y, qid), strict=True)))
+    build = PairBlock(losses.get(loss), costs.linear(4), 100.0)
+    risk = BlockSum(blocks, plan, build, np.full(3, 0.5))
+    x = np.array([0.3, -0.1, 0.2])
+    np.testing.assert_allclose(risk.value(x), risk.value_gradient_hessian(x)[0], rtol=1e-14)
+    square = SquareBlock(1e-3, np.arange(4.0), float(N), 1.0, 100.0)
+    risk = BlockSum(blocks, plan, square, np.full(3, 0.5))
+    np.testing.assert_allclose(risk.value(x), risk.value_gradient_hessian(x)[0], rtol=1e-14)
+    # Scores that overflow have no derivatives, whatever the block.
+    blocks = Blocks(dict(zip(("X", "y", "qid"), blocked(1e200 * X, y, qid), strict=True)))
+    risk = BlockSum(blocks, plan, build, np.zeros(3))
+    assert risk.value(np.full(3, 1e120)) == np.inf
+    assert risk.value_gradient_hessian(np.full(3, 1e120)) == (np.inf, None, None)
+
+
+def test_exponential_pairs_that_overflow_have_no_derivatives(sample):
+    X, y, _, _ = sample
+    plan = Plan((0, 1, 2, 3), Columns(np.zeros(3), np.ones(3), np.zeros(3, dtype=bool)), 1.0)
+    blocks = Blocks(dict(zip(("X", "y"), blocked(X, y), strict=True)))
+    risk = ExponentialPairSum(blocks, plan, costs.linear(4), 100.0, np.zeros(3))
+    with np.errstate(all="ignore"):
+        assert risk.value_gradient_hessian(np.array([0.0, 1e6, 0.0])) == (np.inf, None, None)

@@ -69,7 +69,7 @@ def test_an_error_in_the_checks_is_no_students_fault(checks):
     def fails(*arguments):
         raise ZeroDivisionError
 
-    broken = replace(checks, questions=[replace(checks.questions[0], reference=fails)])
+    broken = replace(checks, questions=(replace(checks.questions[0], reference=fails),))
     with pytest.raises(ChecksError, match="P9.1"):
         graded(broken, HONEST)
 
@@ -156,7 +156,7 @@ READY, SOME = b'{"ready": []}', b'{"value": 0.5, "intact": true}'
 )
 def test_a_reply_of_another_form_earns_nothing(checks, monkeypatch, replies, status, message):
     monkeypatch.setattr(grade, "Session", Scripted(*replies))
-    single = replace(checks, questions=checks.questions[:1], manual=[])
+    single = replace(checks, questions=checks.questions[:1], manual=())
     (outcome,) = grade_submission(ADA, single).outcomes
     assert outcome.status == status and message in outcome.message
     assert not outcome.earned
@@ -178,7 +178,7 @@ def test_failures_that_a_notebook_forges_are_cut_to_their_form(checks, monkeypat
     forged = [3, {"cell": True, "line": -1, "error": "x" * 999}, {"cell": 2, "line": 5, "a": 1}]
     replies = [json.dumps({"ready": forged}).encode(), b'{"missing": 1}']
     monkeypatch.setattr(grade, "Session", Scripted(*replies))
-    single = replace(checks, questions=checks.questions[:1], manual=[])
+    single = replace(checks, questions=checks.questions[:1], manual=())
     result = grade_submission(ADA, single)
     nothing = {"cell": None, "line": None}
     assert result.cells == (
@@ -194,7 +194,7 @@ def test_a_value_that_cannot_be_compared_stops_nothing_but_its_answer(checks):
 
     one = replace(checks.questions[0])
     object.__setattr__(one, "compare", fails)
-    _, found = graded(replace(checks, questions=[one, checks.questions[1]]), HONEST)
+    _, found = graded(replace(checks, questions=(one, checks.questions[1])), HONEST)
     assert found["P9.1"].status == "killed" and "FloatingPointError" in found["P9.1"].message
     assert found["P9.2"].status == "passed"
 

@@ -192,6 +192,17 @@ def test_ragged_unsorted_queries(name, k):
 
 
 @every_measure
+def test_tied_queries_of_one_length_do_not_mix(name):
+    # They are the rows of one matrix, and none may see the groups of those above it.
+    measure, _ = MEASURES[name]
+    rng = np.random.default_rng(4)
+    y, scores = rng.integers(0, 4, (5, 12)), rng.integers(0, 4, (5, 12))
+    got = measure(y.ravel(), scores.ravel(), qid=np.repeat(np.arange(5), 12), per_query=True)
+    apart = [measure(y[q], scores[q], per_query=True)[0] for q in range(5)]
+    assert_allclose(got, apart, rtol=1e-12)
+
+
+@every_measure
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_both_tie_rules_agree_without_ties_and_with_brute_force(name, data):

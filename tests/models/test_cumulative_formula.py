@@ -78,3 +78,12 @@ def test_missing_formulaic_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(ImportError, match=r"rankbook\[formula\]"):
         fit_formula("y ~ x", pd.DataFrame({"y": [0, 1], "x": [0.0, 1.0]}))
+
+
+def test_what_cannot_be_read_is_named(data):
+    with pytest.raises(ValueError, match="sample_weight must be an array or a column of data"):
+        fit_formula("y ~ x", data, sample_weight="v")
+    with pytest.raises(ValueError, match="formulaic cannot read"):
+        fit_formula("y ~ x +* z", data)
+    with pytest.raises(ValueError, match="must hold single terms"):
+        fit_formula("y ~ x * z", data, nominal="x * z")

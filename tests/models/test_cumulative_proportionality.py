@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.optimize import minimize as scipy_minimize
 
+from rankbook.exceptions import CollinearityWarning
 from rankbook.models import CumulativeLink
 from tests.models.clm_samples import (
     CONCAVE_LINKS,
@@ -124,3 +125,16 @@ def test_score_test_refuses_what_it_cannot_test():
         CumulativeLink(nominal=[0]).fit(X, y).score_test_proportionality()
     with pytest.raises(ValueError, match="three classes"):
         CumulativeLink().fit(X, y > 2).score_test_proportionality(X, y > 2)
+    doubled = np.column_stack([X, X[:, 0]])
+    with pytest.warns(CollinearityWarning):
+        model = CumulativeLink().fit(doubled, y)
+    with pytest.raises(ValueError, match="every parameter is identified"):
+        model.score_test_proportionality()
+
+
+def test_tables_are_html_in_a_notebook():
+    X, y = simulate()
+    model = CumulativeLink().fit(X, y)
+    text = model.score_test_proportionality()._repr_html_()
+    assert "<caption>Score tests of proportionality</caption>" in text
+    assert text.count("<tr>") == 1 + X.shape[1] + 1

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import linprog
+from sklearn.exceptions import ConvergenceWarning
 
 from rankbook.models import PairwiseRanker
 from rankbook.models import _hinge_path as path
@@ -87,3 +88,22 @@ def test_kept_pairs_are_solved_by_multipliers(monkeypatch):
     monkeypatch.setattr(path, "minimize_kept_hinge", lambda *a: calls.append(1) or real(*a))
     ranker(0.1).fit(X, y, qid=qid)
     assert calls == [1]
+
+
+def test_the_path_reports_and_stops(monkeypatch, capsys):
+    X, y, qid = sample()
+    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    with pytest.warns(ConvergenceWarning, match="max_iter Newton steps were taken"):
+        fit = ranker(1e-3, max_iter=2, verbose=1).fit(X, y, qid=qid)
+    assert fit.n_iter_ == 2 and "to_go" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 0.1])
+def test_the_gap_of_a_loose_path_bounds_the_distance(monkeypatch, alpha):
+    X, y, qid = sample()
+    exact = ranker(alpha).fit(X, y, qid=qid).objective_
+    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    for tol in (0.3, 0.03, 1e-3):
+        loose = ranker(alpha, tol=tol).fit(X, y, qid=qid)
+        assert 0 < loose.dual_gap_ <= tol
+        assert loose.objective_ * (1 - loose.dual_gap_) <= exact * (1 + 1e-9)

@@ -290,3 +290,11 @@ def test_columns_that_cancel_each_other_are_not_both_kept():
     assert np.abs(fit.coefficients).min() > 1.5
     fit.run()
     assert fit.active.sum() < 2
+
+
+def test_columns_without_names_are_numbered():
+    X, y = sample()
+    model = ModelTree().fit(X, y)
+    assert "x0" in model.to_text() and "first" in model.to_text(
+        feature_names=["first", "b", "c", "d"]
+    )

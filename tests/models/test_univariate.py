@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from rankbook import losses
 from rankbook.exceptions import CollinearityWarning, SeparationWarning
 from rankbook.metrics import auc
-from rankbook.models import UnivariateRanker
+from rankbook.models import PairwiseRanker, UnivariateRanker
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.solvers.design import Design
 
@@ -363,3 +363,40 @@ def test_models_are_imported_lazily():
     assert set(rankbook.models.__all__) <= set(dir(rankbook.models))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         rankbook.models.Nothing  # noqa: B018
+
+
+def test_points_that_overflow_have_no_hessian():
+    X, y = make_data()
+    design, sign = Design(X, np.zeros(4), np.ones(4)), np.where(y, 1.0, -1.0)
+    risk = MarginRisk(design, sign, np.full(300, 1 / 300), losses.get("exponential"), np.zeros(4))
+    with np.errstate(over="ignore", invalid="ignore"):
+        value, _, hessian = risk.value_gradient_hessian(np.full(5, 1e4))
+    assert value == np.inf and hessian is None
+
+
+def test_a_start_from_items_of_one_class_is_the_best_intercept():
+    # Every sixteenth item is positive, and those are the thinned sample's.
+    rng = np.random.default_rng(0)
+    n = 64_000
+    y = (np.arange(n) % 16 != 0).astype(int)
+    X = rng.normal(size=(n, 2)) + y[:, None]
+    fit = UnivariateRanker(alpha=1e-3).fit(X, y)
+    shuffled = rng.permutation(n)
+    again = UnivariateRanker(alpha=1e-3).fit(X[shuffled], y[shuffled])
+    np.testing.assert_allclose(fit.coef_, again.coef_, rtol=1e-6)
+    np.testing.assert_allclose(fit.objective_, again.objective_, rtol=1e-9)
+
+
+def test_columns_beyond_a_number_are_not_examined(monkeypatch):
+    monkeypatch.setattr("rankbook.models._degenerate._MAX_COLUMNS", 3)
+    X, y = make_data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CollinearityWarning)
+        fit = UnivariateRanker(alpha=0.0).fit(np.column_stack([X, X[:, 0]]), y)
+        pairs = PairwiseRanker(alpha=0.0).fit(np.column_stack([X, X[:, 0]]), y)
+    monkeypatch.undo()
+    exact = UnivariateRanker(alpha=0.0).fit(X, y)
+    np.testing.assert_allclose(fit.objective_, exact.objective_, rtol=1e-8)
+    np.testing.assert_allclose(
+        pairs.objective_, PairwiseRanker(alpha=0.0).fit(X, y).objective_, rtol=1e-8
+    )

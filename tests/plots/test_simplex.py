@@ -50,3 +50,5 @@ def test_bad_input():
         to_plane([0.25] * 4)
     with pytest.raises(ValueError, match="n must be at least 3"):
         simplex_grid(2)
+    with pytest.raises(TypeError, match="function must be callable, got 0.5"):
+        simplex_contour(plt.figure().gca(), 0.5, [0.5])

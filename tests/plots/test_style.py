@@ -1,5 +1,8 @@
 """The look of the figures: contrast, a cycle that is not colour alone, an opaque background."""
 
+import sys
+from types import SimpleNamespace
+
 import matplotlib
 import matplotlib.pyplot as plt
 import pytest
@@ -57,3 +60,20 @@ def test_colours_cannot_be_changed():
 def test_a_line_has_the_parts_that_are_asked_for():
     assert set(line("hinge")) == {"color", "linestyle", "label"}
     assert set(line("hinge", marker=True, label=False)) == {"color", "linestyle", "marker"}
+
+
+def test_a_notebook_draws_vectors_and_nothing_else_does(monkeypatch):
+    asked = []
+    monkeypatch.setattr("matplotlib_inline.backend_inline.set_matplotlib_formats", asked.append)
+    for shell, wanted in (
+        (None, []),
+        (SimpleNamespace(), []),
+        (SimpleNamespace(kernel=1), ["svg"]),
+    ):
+        monkeypatch.setattr("IPython.get_ipython", lambda shell=shell: shell)
+        use_style()
+        assert asked == wanted
+    # Without IPython there is no notebook.
+    monkeypatch.setitem(sys.modules, "IPython", None)
+    use_style()
+    assert asked == ["svg"]

@@ -253,3 +253,9 @@ def test_flat_pieces_that_begin_between_grid_points(ends, ties):
         flat = lambda x: x - np.clip(x, low, high)  # noqa: E731
         risk = mixture.risk(lambda x: flat(x[:, 0]), ties=ties)
     assert risk == pytest.approx(wrong + ties * tied, abs=3e-8)
+
+
+def test_a_mixture_says_what_it_is():
+    mixture = NormalMixture([0, 1], [1, 2], [0.25, 0.75])
+    assert repr(mixture) == "NormalMixture([0.0, 1.0], [1.0, 2.0], [0.25, 0.75])"
+    np.testing.assert_allclose(eval(repr(mixture)).posterior([0.3]), mixture.posterior([0.3]))

@@ -10,6 +10,7 @@ from rankbook.solvers.design import (
     least_norm_shift,
     null_space,
     power_of_two,
+    thinned_size,
     weighted_gram,
 )
 
@@ -112,6 +113,11 @@ def test_weighted_gram():
     expected = X.T @ np.diag(w) @ X
     np.testing.assert_allclose(weighted_gram(X, w), expected, rtol=1e-10, atol=1e-9)
     np.testing.assert_allclose(weighted_gram(sp.csr_array(X), w), expected, rtol=1e-10, atol=1e-9)
+    signed = np.where(np.arange(len(w)) % 2, w, -w)
+    for items in (X, sp.csr_array(X)):
+        found = weighted_gram(items, signed)
+        np.testing.assert_allclose(found, (X.T * signed) @ X, rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(weighted_gram(items), X.T @ X, rtol=1e-10, atol=1e-9)
 
 
 def test_null_space_and_least_norm():
@@ -130,3 +136,9 @@ def test_null_space_and_least_norm():
 
 def test_power_of_two():
     assert power_of_two(np.array([0.0, 1.0, 3.0, 0.7, 1e-3])).tolist() == [1, 1, 4, 0.5, 2**-10]
+
+
+def test_a_thinned_sample_has_items_for_its_parameters():
+    assert thinned_size(10_000, 3, each=100, share=16) == 2000
+    assert thinned_size(10_000, 30, each=100, share=16) == 3000
+    assert thinned_size(1_000_000, 30, each=100, share=16) == 62_500

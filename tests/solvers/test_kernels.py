@@ -61,3 +61,12 @@ def test_memory():
     assert matrix.dense(16 * 2500).shape == (50, 50)
     with pytest.raises(KernelMemoryError, match="2 x 8 n"):
         KernelMatrix(Kernel.build("rbf", X), X).dense(16 * 2500 - 1)
+
+
+def test_kernels_that_leave_the_floats_are_refused():
+    with pytest.raises(ValueError, match="X must give finite kernels, got inf from the poly"):
+        KernelMatrix(Kernel.build("poly", 1e200 * X, gamma=1.0, degree=3), 1e200 * X).dense()
+    with pytest.raises(ValueError, match="gamma='scale' is .* scale X"):
+        Kernel.build("rbf", 1e-170 * X, gamma="scale")
+    with pytest.raises(ValueError, match="precomputed kernel X must be square"):
+        KernelMatrix(Kernel.build("precomputed", X), X)

@@ -164,6 +164,21 @@ def test_unbounded_below_is_not_called_converged():
         assert not minimize(objective, [0.0], max_iter=5).converged
 
 
+@pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-9])
+def test_the_first_decrement_within_the_tolerance_ends_it(tol, sample):
+    seen = []
+    problem = Logistic(*sample, 0.01)
+    steep = Quadratic(np.eye(1), np.array([np.sqrt(3.0 * tol)]))  # its decrement is 1.5 tol
+    for objective, size in ((problem, sample[0].shape[1]), (steep, 1)):
+        seen.clear()
+        start = np.full(size, 3.0) if objective is problem else np.zeros(1)
+        result = minimize(
+            objective, start, tol=tol, callback=lambda n, x, value, to_go: seen.append(to_go)
+        )
+        assert result.reason in ("decrement", "zero_gradient")
+        assert result.decrement == seen[-1] <= tol < min(seen[:-1])
+
+
 def test_reasons():
     quadratic = Quadratic(np.eye(2), np.ones(2))
     assert minimize(quadratic, np.ones(2)).reason == "zero_gradient"

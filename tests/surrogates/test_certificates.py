@@ -1,6 +1,7 @@
 """Certificates: strong duality holds, and wrong answers are found out."""
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from rankbook.exceptions import CertificateError, SolverError
 from rankbook.losses import Exponential, Hinge, Logistic, SquaredHinge
 from rankbook.surrogates import _solve, consistency_gap, minimize_edgewise, verify
-from rankbook.surrogates._flows import dual_bound, hinge_flow, is_circulation
+from rankbook.surrogates._flows import dual_bound, hinge_flow, is_circulation, repaired_circulation
 from rankbook.surrogates._problem import EdgeProblem, rational
 
 A = np.array([[0, 1, 5, 1], [0, 0, 2, 0], [2, 0, 0, 3], [1, 2, 0, 0]])
@@ -159,3 +160,21 @@ def test_scores_that_are_off_by_more_than_the_tolerance_are_not_certified():
 
 def test_a_negative_flow_is_no_circulation():
     assert not is_circulation(problem_of([[0, 1], [1, 0]], Hinge()), [Fraction(-1)] * 2)
+
+
+def test_flows_are_repaired_inside_strong_components_alone():
+    one_way = problem_of([[0, 1], [0, 0]], Hinge())
+    with pytest.raises(CertificateError, match="a component is not strong"):
+        repaired_circulation(one_way, np.array([1.0]))
+    both_ways = problem_of([[0, 1], [1, 0]], Hinge())
+    flow = repaired_circulation(both_ways, np.array([1.0, 0.5]))
+    assert flow == [Fraction(1), Fraction(1)]
+
+
+def test_a_kept_order_is_not_to_be_broken():
+    problem = replace(problem_of(A, Hinge()), kept=(0, 3))
+    u, v = problem.arcs[-1]
+    scores = [Fraction(0)] * 4
+    scores[v] = Fraction(1)
+    with pytest.raises(CertificateError, match=f"node {v} above node {u}, which is kept above"):
+        hinge_flow(problem, scores)
