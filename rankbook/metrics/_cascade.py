@@ -2,21 +2,23 @@
 
 What a group of ties adds depends on how many items of each grade it has, and on how many items are
 above it. Few items: the mean products E_t of `metrics.lists` are computed once for each
-composition that occurs. More, all within the cut-off: an integral. A group that the cut-off
+composition that may occur, and what they add once for each number of items above. More, all within the cut-off: an integral. A group that the cut-off
 divides, and grades too many to be counted: its symmetric polynomials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import comb
 
 import numpy as np
 
 from rankbook.metrics._blocks import Block, Function
 from rankbook.metrics._cascade_integral import integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
+from rankbook.metrics._tally import Tally
 
-__all__ = ["mean_cascade"]
+__all__ = ["Tables", "mean_cascade"]
 
 # A group's tail that adds less than this to a measure of order one is not summed.
 _NEGLIGIBLE = 1e-18
@@ -24,104 +26,131 @@ _NEGLIGIBLE = 1e-18
 _SMALL_GROUP = 512
 # Items of the groups that are treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 15
-# Groups up to this size share their E_t, unless that would be more compositions than this.
-_FEW_ITEMS = 16
-_COMPOSITIONS = 1 << 16
+# Tables hold so many values for each item of a block, and so many more.
+_ENTRIES_PER_ITEM, _ENTRIES = 4, 1 << 10
+# The logarithm of a probability that is zero.
+_NEVER = -1e3
+
+# What is tabulated, by the number of grades, the size of groups and the width of a block.
+Tables = dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]]
 
 
-def mean_cascade(block: Block, stop: Function, k: int | None) -> np.ndarray:
-    """Expected reciprocal rank of each row; `stop` takes grades to probabilities of stopping."""
+def mean_cascade(block: Block, stop: Function, k: int | None, tables: Tables) -> np.ndarray:
+    """Expected reciprocal rank of each row; `stop` takes grades to probabilities of stopping.
+
+    `tables`, empty at first, keeps what the blocks of a measure have in common.
+    """
     k = block.width if k is None else min(k, block.width)
-    counts = block.counts
-    if counts is None:
+    tally = block.tally
+    if tally is None:
         stops = block.apply(stop)
         passed = np.cumprod(1 - stops, axis=1)
         passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
         reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
+        groups = np.arange(reached.size)
+        values = _larger_groups(block, stop, k, groups, sums, None, reached)
     else:
-        stops = stop(np.arange(float(len(counts))))
-        logs, sums = np.stack([np.log1p(-stops), stops]) @ counts
-        reached = _reached(block, logs)
-    # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-    values = sums / block.sizes * block.inverse_ranks(k)
-    # Elsewhere the group adds no more than the reader's chance to get there.
-    several = np.flatnonzero((block.group_hits(0.0) > 1) & (values > 0) & (reached > _NEGLIGIBLE))
-    if counts is not None:
-        several = _by_counts(block, stops, counts, k, several, values)
-        stops = block.apply(stop) if several.size else stops
-    large = block.sizes[several] > _SMALL_GROUP
-    for group in several[large]:
-        items = slice(block.starts[group], block.starts[group] + block.sizes[group])
-        values[group] = large_cascade(
-            stops.ravel()[items], int(block.above[group]), k, _NEGLIGIBLE / reached[group]
-        )
-    for groups in _similar(block.sizes, several[~large]):
-        values[groups] = _group_cascade(
-            stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
-        )
+        stops = stop(np.arange(float(tally.n_grades)))
+        with np.errstate(divide="ignore"):
+            logs = np.maximum(np.log1p(-stops), _NEVER)
+        reached = np.exp(logs @ tally.above())
+        limit, values = _small_groups(block, tally, stops, k, tables)
+        groups = np.flatnonzero(block.sizes >= limit)
+        if groups.size:
+            counts = tally.counts(groups)
+            sums, least = stops @ counts, reached[groups]
+            values[groups] = _larger_groups(block, stop, k, groups, sums, counts, least)
     return block.row_sums(values * reached)
 
 
-def _reached(block: Block, logs: np.ndarray) -> np.ndarray:
-    """The exponential of the sum of `logs` over the groups above each one in its row."""
-    n_groups = np.diff(block.first_groups, append=block.row.size)
-    width = int(n_groups.max()) + 1
-    cells = np.arange(block.row.size)
-    cells += np.repeat(np.arange(block.n_rows) * width - block.first_groups, n_groups)
-    table = np.zeros(block.n_rows * width)
-    table[cells + 1] = logs
-    # Sums within the rows: differences of sums over all of them would lose digits.
-    table = np.cumsum(table.reshape(-1, width), axis=1).ravel()
-    return np.exp(table[cells])
+def _small_groups(
+    block: Block, tally: Tally, stops: np.ndarray, k: int, tables: Tables
+) -> tuple[int, np.ndarray]:
+    """A number of items, and what groups of fewer of them add, given that they are reached."""
+    n_grades, limit = stops.size, min(tally.radix, int(block.sizes.max()) + 1)
+    while limit and block.width * comb(limit - 1 + n_grades, n_grades) > (
+        _ENTRIES_PER_ITEM * block.grades.size + _ENTRIES
+    ):
+        limit -= 1
+    if limit < 2:
+        return 0, np.empty(block.sizes.size)
+    key = n_grades, limit, block.width
+    if key not in tables:
+        tables[key] = _table(stops, limit, tally.radix, block.width, k)
+    place, table = tables[key]
+    return limit, table.take(place.take(tally.codes) + block.above)
 
 
-def _by_counts(
+def _table(
+    stops: np.ndarray, limit: int, radix: int, width: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """sum_t (E_{t-1} - E_t) / (a + t) of all groups of less than `limit` items.
+
+    A row for each composition, a column for each a below `width`, in one vector, and the place at
+    which the row of a composition's code begins.
+    """
+    compositions = _compositions(stops.size, limit - 1)
+    sizes = compositions.sum(axis=0)
+    falling = np.argsort(-sizes, kind="stable")
+    compositions, sizes = compositions[:, falling], sizes[falling]
+    item = np.arange(limit - 1)[:, None]
+    grade = (np.cumsum(compositions, axis=0)[:, None] <= item).sum(axis=0)
+    means = _mean_products(1 - stops[np.minimum(grade, stops.size - 1)], sizes, limit - 1)
+    steps = np.where(item < sizes, means[:-1] - means[1:], 0)
+    rank = np.arange(1, width + 1) + item
+    place = np.zeros(radix**stops.size, dtype=np.intp)
+    place[radix ** np.arange(stops.size) @ compositions] = np.arange(sizes.size) * width
+    return place, np.ravel(steps.T @ np.where(rank <= k, 1 / rank, 0.0))
+
+
+def _compositions(n_grades: int, largest: int) -> np.ndarray:
+    """The counts of each grade (rows) in all groups of at most `largest` items (columns)."""
+    counts = np.zeros((0, 1), dtype=np.intp)
+    for _ in range(n_grades):
+        choices = largest - counts.sum(axis=0) + 1
+        first = np.cumsum(choices) - choices
+        last = np.arange(choices.sum()) - np.repeat(first, choices)
+        counts = np.vstack([np.repeat(counts, choices, axis=1), last])
+    return counts
+
+
+def _larger_groups(
     block: Block,
-    stops: np.ndarray,
-    counts: np.ndarray,
+    stop: Function,
     k: int,
     groups: np.ndarray,
-    values: np.ndarray,
+    sums: np.ndarray,
+    counts: np.ndarray | None,
+    reached: np.ndarray,
 ) -> np.ndarray:
-    """Set the values of groups for which the counts of grades will do, and return the others."""
+    """The same of these groups, whose probabilities of stopping add up to `sums`."""
     sizes, above = block.sizes[groups], block.above[groups]
-    base = min(int(_COMPOSITIONS ** (1 / len(counts)) + 1e-9), _FEW_ITEMS + 1)
-    few = sizes < base
-    if few.any():
-        now = groups[few]
-        values[now] = _few_items(stops, counts[:, now], above[few], k, base)
-    whole = (above + sizes <= k) & (sizes <= _SMALL_GROUP) & ~few
-    if whole.any():
-        now = groups[whole]
-        inverse_ranks = block.inverse_ranks(k)[now]
-        values[now] = integral_cascade(stops, counts[:, now], above[whole], inverse_ranks)
-    return groups[~(few | whole)]
-
-
-def _few_items(
-    stops: np.ndarray, counts: np.ndarray, above: np.ndarray, k: int, base: int
-) -> np.ndarray:
-    """sum_t (E_{t-1} - E_t) / (a + t) of groups of less than `base` items."""
-    code = (float(base) ** np.arange(len(counts)) @ counts).astype(np.intp)
-    different = np.flatnonzero(np.bincount(code))
-    place = np.empty(int(different[-1]) + 1, dtype=np.intp)
-    place[code] = np.arange(code.size)
-    compositions = counts[:, place[different]]
-    falling = np.argsort(-compositions.sum(axis=0), kind="stable")
-    compositions = compositions[:, falling]
-    place[different[falling]] = np.arange(different.size)
-    column, sizes = place[code], compositions.sum(axis=0)
-    needed = int(sizes[0])
-    item = np.arange(needed)[:, None]
-    grade = (np.cumsum(compositions, axis=0)[:, None] <= item).sum(axis=0)
-    passes = 1 - stops[np.minimum(grade, stops.size - 1)]
-    means = _mean_products(passes, sizes, needed)
-    steps = np.where(item < sizes, means[:-1] - means[1:], 0)
-    inverse = 1 / np.arange(1.0, k + needed + 1)
-    inverse[k:] = 0
-    values = steps[0, column] * inverse[above]
-    for t in range(1, needed):
-        values += steps[t, column] * inverse[above + t]
+    # Right where only one item of the group can stop the reader: E_t falls by equal steps.
+    values = sums / sizes * block.inverse_ranks(k)[groups]
+    # Elsewhere the group adds no more than the reader's chance to get there.
+    several = (block.group_hits(0.0)[groups] > 1) & (values > 0) & (reached > _NEGLIGIBLE)
+    if counts is not None:
+        whole = several & (above + sizes <= k) & (sizes <= _SMALL_GROUP)
+        if whole.any():
+            inverse_ranks = block.inverse_ranks(k)[groups[whole]]
+            stops = stop(np.arange(float(len(counts))))
+            values[whole] = integral_cascade(stops, counts[:, whole], above[whole], inverse_ranks)
+        several &= ~whole
+    if not several.any():
+        return values
+    stops = block.apply(stop).ravel()
+    for place in np.flatnonzero(several & (sizes > _SMALL_GROUP)):
+        start = block.starts[groups[place]]
+        values[place] = large_cascade(
+            stops[start : start + sizes[place]],
+            int(above[place]),
+            k,
+            _NEGLIGIBLE / reached[place],
+        )
+    small = np.flatnonzero(several & (sizes <= _SMALL_GROUP))
+    for places in _similar(sizes, small):
+        starts = block.starts[groups[places]]
+        values[places] = _group_cascade(stops, starts, sizes[places], above[places], k)
     return values
 
 

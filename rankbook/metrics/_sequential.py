@@ -11,7 +11,7 @@ import numpy as np
 
 from rankbook._validation import check_flag, check_scalar
 from rankbook.metrics._blocks import Block
-from rankbook.metrics._cascade import mean_cascade
+from rankbook.metrics._cascade import Tables, mean_cascade
 from rankbook.metrics._ranked import check_cut, check_threshold, lists_of, summary
 from rankbook.metrics._tie_averages import mean_average_precision, mean_first_relevant, mean_push
 
@@ -157,9 +157,11 @@ def err(
     def stop(grades: np.ndarray) -> np.ndarray:
         return np.exp2(grades - top) - np.exp2(-top)
 
+    tables: Tables = {}
+
     def cascade(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_cascade(block, stop, k)
+            return mean_cascade(block, stop, k, tables)
         stops = block.apply(stop, k)
         still = np.cumprod(1 - stops, axis=1)
         stops[:, 1:] *= still[:, :-1]
