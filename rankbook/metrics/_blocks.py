@@ -29,7 +29,7 @@ class Block:
         self.queries, self.lengths, self.grades = queries, lengths, grades
         self.n_rows, self.width = grades.shape
         self.padded = bool((lengths < self.width).any())
-        self._group_hits: tuple[float, np.ndarray] | None = None
+        self._group_hits: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
         self._top: tuple[int, np.ndarray] | None = None
         self._inverse_ranks: tuple[int, np.ndarray] | None = None
         # Any: None where nothing is averaged, and then nobody asks for more.
@@ -69,15 +69,23 @@ class Block:
         """The items of each grade in each group of ties; None where that is no help."""
         return None if self.starts is None else tally_of(self)
 
-    def group_hits(self, threshold: float) -> np.ndarray:
-        """The number of relevant items in each group; kept, as several measures ask for it."""
+    def group_hits(self, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Relevant items in each group, and above it; kept, as several measures ask for them."""
         if self._group_hits is None or self._group_hits[0] != threshold:
             if self.tally is None:
                 hits = self.group_sums(self.hits(threshold))
+                above = self.sums_above(hits)
             else:
-                hits = self.tally.hits(threshold)
-            self._group_hits = threshold, hits
+                hits, above = self.tally.hits(threshold), self.tally.hits_above(threshold)
+            self._group_hits = threshold, (hits, above)
         return self._group_hits[1]
+
+    def sums_above(self, counts: np.ndarray) -> np.ndarray:
+        """For each group, the sum over the groups above it in its row, of whole numbers."""
+        # Sums over all rows are exact, so that their differences lose no digits.
+        above = np.cumsum(counts, axis=-1) - counts
+        difference: np.ndarray = above - above[..., self.first_groups][..., self.row]
+        return difference
 
     def inverse_ranks(self, k: int) -> np.ndarray:
         """The sum of 1/rank over each group's places up to rank k; kept, as two measures ask."""

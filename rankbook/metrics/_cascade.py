@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import comb
+from typing import cast
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from rankbook.metrics._cascade_integral import integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
 from rankbook.metrics._tally import Tally
 
-__all__ = ["Tables", "mean_cascade"]
+__all__ = ["mean_cascade"]
 
 # A group's tail that adds less than this to a measure of order one is not summed.
 _NEGLIGIBLE = 1e-18
@@ -35,32 +36,83 @@ _NEVER = -1e3
 Tables = dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]]
 
 
-def mean_cascade(block: Block, stop: Function, k: int | None, tables: Tables) -> np.ndarray:
-    """Expected reciprocal rank of each row; `stop` takes grades to probabilities of stopping.
+def mean_cascade(blocks: list[Block], stop: Function, k: int | None) -> list[np.ndarray]:
+    """Expected reciprocal rank of each row; `stop` takes grades to probabilities of stopping."""
+    tables: Tables = {}
+    groups = [_Groups(block, stop, k, tables) for block in blocks]
+    _integrate([g for g in groups if g.whole.size], stop)
+    for group in groups:
+        group.divided(stop)
+    return [g.block.row_sums(g.values * g.reached) for g in groups]
 
-    `tables`, empty at first, keeps what the blocks of a measure have in common.
-    """
-    k = block.width if k is None else min(k, block.width)
-    tally = block.tally
-    if tally is None:
-        stops = block.apply(stop)
-        passed = np.cumprod(1 - stops, axis=1)
-        passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
-        reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
-        groups = np.arange(reached.size)
-        values = _larger_groups(block, stop, k, groups, sums, None, reached)
-    else:
-        stops = stop(np.arange(float(tally.n_grades)))
-        with np.errstate(divide="ignore"):
-            logs = np.maximum(np.log1p(-stops), _NEVER)
-        reached = np.exp(logs @ tally.above())
-        limit, values = _small_groups(block, tally, stops, k, tables)
-        groups = np.flatnonzero(block.sizes >= limit)
-        if groups.size:
-            counts = tally.counts(groups)
-            sums, least = stops @ counts, reached[groups]
-            values[groups] = _larger_groups(block, stop, k, groups, sums, counts, least)
-    return block.row_sums(values * reached)
+
+class _Groups:
+    """The groups of a block: what each adds to the measure, given that it is reached."""
+
+    def __init__(self, block: Block, stop: Function, k: int | None, tables: Tables) -> None:
+        self.block, self.k = block, block.width if k is None else min(k, block.width)
+        tally = block.tally
+        if tally is None:
+            stops = block.apply(stop)
+            passed = np.cumprod(1 - stops, axis=1)
+            passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
+            self.reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
+            groups = np.arange(self.reached.size)
+            self.values = np.empty(groups.size)
+        else:
+            stops = stop(np.arange(float(tally.n_grades)))
+            with np.errstate(divide="ignore"):
+                logs = np.maximum(np.log1p(-stops), _NEVER)
+            self.reached = np.exp(logs @ tally.above())
+            limit, self.values = _small_groups(block, tally, stops, self.k, tables)
+            groups = np.flatnonzero(block.sizes >= limit)
+            sums = stops @ tally.counts(groups)
+        # Right where only one item of the group can stop the reader: E_t falls by equal steps.
+        sums *= block.inverse_ranks(self.k)[groups] / block.sizes[groups]
+        self.values[groups] = sums
+        # Elsewhere the group adds no more than the reader's chance to get there.
+        several = (block.group_hits(0.0)[0][groups] > 1) & (sums > 0)
+        groups = groups[several & (self.reached[groups] > _NEGLIGIBLE)]
+        sizes = block.sizes[groups]
+        inside = (sizes <= _SMALL_GROUP) & (block.above[groups] + sizes <= self.k)
+        if tally is None:
+            inside[:] = False
+        self.whole, self._divided = groups[inside], groups[~inside]
+
+    def divided(self, stop: Function) -> None:
+        """Set the values of the groups that no integral serves."""
+        groups, block = self._divided, self.block
+        if groups.size == 0:
+            return
+        stops = block.apply(stop).ravel()
+        large = block.sizes[groups] > _SMALL_GROUP
+        for group in groups[large]:
+            items = slice(block.starts[group], block.starts[group] + block.sizes[group])
+            self.values[group] = large_cascade(
+                stops[items],
+                int(block.above[group]),
+                self.k,
+                _NEGLIGIBLE / self.reached[group],
+            )
+        for some in _similar(block.sizes, groups[~large]):
+            self.values[some] = _group_cascade(
+                stops, block.starts[some], block.sizes[some], block.above[some], self.k
+            )
+
+
+def _integrate(groups: list[_Groups], stop: Function) -> None:
+    """Set the values of whole groups, of all blocks at once: many share their size and place."""
+    if not groups:
+        return
+    parts = [cast(Tally, g.block.tally).counts(g.whole) for g in groups]
+    n_grades = max(map(len, parts))
+    counts = np.hstack([np.pad(part, ((0, n_grades - len(part)), (0, 0))) for part in parts])
+    above = np.concatenate([g.block.above[g.whole] for g in groups])
+    ranks = np.concatenate([g.block.inverse_ranks(g.k)[g.whole] for g in groups])
+    values = integral_cascade(stop(np.arange(float(n_grades))), counts, above, ranks)
+    ends = np.cumsum([g.whole.size for g in groups])
+    for group, part in zip(groups, np.split(values, ends), strict=False):
+        group.values[group.whole] = part
 
 
 def _small_groups(
@@ -112,46 +164,6 @@ def _compositions(n_grades: int, largest: int) -> np.ndarray:
         last = np.arange(choices.sum()) - np.repeat(first, choices)
         counts = np.vstack([np.repeat(counts, choices, axis=1), last])
     return counts
-
-
-def _larger_groups(
-    block: Block,
-    stop: Function,
-    k: int,
-    groups: np.ndarray,
-    sums: np.ndarray,
-    counts: np.ndarray | None,
-    reached: np.ndarray,
-) -> np.ndarray:
-    """The same of these groups, whose probabilities of stopping add up to `sums`."""
-    sizes, above = block.sizes[groups], block.above[groups]
-    # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-    values = sums / sizes * block.inverse_ranks(k)[groups]
-    # Elsewhere the group adds no more than the reader's chance to get there.
-    several = (block.group_hits(0.0)[groups] > 1) & (values > 0) & (reached > _NEGLIGIBLE)
-    if counts is not None:
-        whole = several & (above + sizes <= k) & (sizes <= _SMALL_GROUP)
-        if whole.any():
-            inverse_ranks = block.inverse_ranks(k)[groups[whole]]
-            stops = stop(np.arange(float(len(counts))))
-            values[whole] = integral_cascade(stops, counts[:, whole], above[whole], inverse_ranks)
-        several &= ~whole
-    if not several.any():
-        return values
-    stops = block.apply(stop).ravel()
-    for place in np.flatnonzero(several & (sizes > _SMALL_GROUP)):
-        start = block.starts[groups[place]]
-        values[place] = large_cascade(
-            stops[start : start + sizes[place]],
-            int(above[place]),
-            k,
-            _NEGLIGIBLE / reached[place],
-        )
-    small = np.flatnonzero(several & (sizes <= _SMALL_GROUP))
-    for places in _similar(sizes, small):
-        starts = block.starts[groups[places]]
-        values[places] = _group_cascade(stops, starts, sizes[places], above[places], k)
-    return values
 
 
 def _similar(sizes: np.ndarray, groups: np.ndarray) -> Iterator[np.ndarray]:

@@ -59,11 +59,23 @@ class RankedLists:
     def __repr__(self) -> str:
         return f"RankedLists(n_queries={self.n_queries}, ties={self.ties!r})"
 
-    def measure(self, function: Callable[[Block], np.ndarray]) -> np.ndarray:
-        """The values of a measure of blocks, one a query, in the order of the sorted qids."""
+    def measure(
+        self,
+        function: Callable[[Block], np.ndarray],
+        of_tied: Callable[[list[Block]], list[np.ndarray]] | None = None,
+    ) -> np.ndarray:
+        """The values of a measure of blocks, one a query, in the order of the sorted qids.
+
+        Blocks in which ties are averaged are taken together where there is a function for them.
+        """
         values = np.empty(self.n_queries)
+        tied = [b for b in self._blocks if of_tied is not None and b.starts is not None]
         for block in self._blocks:
-            values[block.queries] = function(block)
+            if block not in tied:
+                values[block.queries] = function(block)
+        if of_tied is not None:
+            for block, part in zip(tied, of_tied(tied), strict=True):
+                values[block.queries] = part
         return values
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankbook._validation import check_flag, check_scalar
 from rankbook.metrics._blocks import Block
-from rankbook.metrics._cascade import Tables, mean_cascade
+from rankbook.metrics._cascade import mean_cascade
 from rankbook.metrics._ranked import check_cut, check_threshold, lists_of, summary
 from rankbook.metrics._tie_averages import mean_average_precision, mean_first_relevant, mean_push
 
@@ -60,7 +60,7 @@ def average_precision(
 
     def precision(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_average_precision(block, block.group_hits(threshold), k)
+            return mean_average_precision(block, threshold, k)
         hits = block.hits(threshold)
         found = np.cumsum(hits, axis=1, dtype=np.int32)
         total = found[:, -1].astype(float)
@@ -106,7 +106,7 @@ def reciprocal_rank(
 
     def first(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_first_relevant(block, block.group_hits(threshold), k)
+            return mean_first_relevant(block, threshold, k)
         hits = block.hits(threshold)
         rank = hits[:, :k].argmax(axis=1)
         found = hits[np.arange(block.n_rows), rank]
@@ -157,17 +157,14 @@ def err(
     def stop(grades: np.ndarray) -> np.ndarray:
         return np.exp2(grades - top) - np.exp2(-top)
 
-    tables: Tables = {}
-
     def cascade(block: Block) -> np.ndarray:
-        if block.starts is not None:
-            return mean_cascade(block, stop, k, tables)
         stops = block.apply(stop, k)
         still = np.cumprod(1 - stops, axis=1)
         stops[:, 1:] *= still[:, :-1]
         return stops @ (1 / np.arange(1.0, stops.shape[1] + 1))
 
-    return summary(lists.measure(cascade), per_query)
+    values = lists.measure(cascade, lambda blocks: mean_cascade(blocks, stop, k))
+    return summary(values, per_query)
 
 
 def p_norm_push(
@@ -220,7 +217,7 @@ def p_norm_push(
         misses = block.lengths - total[:, 0]
         with np.errstate(invalid="ignore", divide="ignore"):
             if block.starts is not None:
-                return mean_push(block, block.group_hits(threshold), total[:, 0], p) / misses
+                return mean_push(block, threshold, total[:, 0], p) / misses
             below = (total - np.cumsum(hits, axis=1)) / total
             # Padding follows every positive, so nothing is below it and it adds nothing.
             return np.where(hits, 0.0, below**p).sum(axis=1) / misses

@@ -71,6 +71,10 @@ class Tally:
         """The number of items in each group whose grade exceeds the threshold, not below 0."""
         raise NotImplementedError
 
+    def hits_above(self, threshold: float) -> np.ndarray:
+        """The same of the items that stand above each group in its row."""
+        raise NotImplementedError
+
 
 class _Packed(Tally):
     """All counts of a group are the digits of one integer, so that one sum makes them all.
@@ -121,12 +125,17 @@ class _Packed(Tally):
         return counts
 
     def hits(self, threshold: float) -> np.ndarray:
+        return self._exceeding(threshold, self._packed, self._n_items)
+
+    def hits_above(self, threshold: float) -> np.ndarray:
+        return self._exceeding(threshold, self._above, self._block.above)
+
+    def _exceeding(self, threshold: float, packed: np.ndarray, n_items: np.ndarray) -> np.ndarray:
         if threshold >= self.n_grades - 1:
-            return np.zeros(self._n_items.size)
-        hits = self._n_items.copy()
+            return np.zeros(packed.size)
         for grade in range(int(threshold) + 1):
-            hits -= self._packed >> self._bits * grade & ((1 << self._bits) - 1)
-        return hits.astype(float)
+            n_items = n_items - (packed >> self._bits * grade & ((1 << self._bits) - 1))
+        return n_items.astype(float)
 
     @cached_property
     def codes(self) -> np.ndarray:
@@ -151,9 +160,7 @@ class _Dense(Tally):
         return self._counts[:, groups]
 
     def above(self) -> np.ndarray:
-        # Whole numbers, so that differences of sums over all rows lose no digits.
-        above = np.cumsum(self._counts, axis=1) - self._counts
-        return above - above[:, self._block.first_groups[self._block.row]]
+        return self._block.sums_above(self._counts)
 
     def of_rows(self) -> np.ndarray:
         return np.add.reduceat(self._counts, self._block.first_groups, axis=1)
@@ -161,3 +168,6 @@ class _Dense(Tally):
     def hits(self, threshold: float) -> np.ndarray:
         hits: np.ndarray = self._counts[int(threshold) + 1 :].sum(axis=0)
         return hits
+
+    def hits_above(self, threshold: float) -> np.ndarray:
+        return self._block.sums_above(self.hits(threshold))

@@ -336,7 +336,8 @@ def precision_at(
             found = block.hits(threshold)[:, :k].sum(axis=1)
         else:
             ones = np.ones(block.width if k is None else min(k, block.width))
-            found = block.weighted_groups(block.group_hits(threshold)[block.top(ones.size)], ones)
+            hits, _ = block.group_hits(threshold)
+            found = block.weighted_groups(hits[block.top(ones.size)], ones)
         return found / (block.lengths if k is None else k)
 
     return summary(lists.measure(precision), per_query)
