@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
-__all__ = ["Block", "Function"]
+from rankbook.metrics._tally import Tally, tally_of
 
-# Counts of the grades in each group of ties are kept if they are at most so many for an item.
-_COUNTS_PER_ITEM = 4
+__all__ = ["Block", "Function"]
 
 Function = Callable[[np.ndarray], np.ndarray]
 
@@ -29,15 +29,17 @@ class Block:
         self.queries, self.lengths, self.grades = queries, lengths, grades
         self.n_rows, self.width = grades.shape
         self.padded = bool((lengths < self.width).any())
-        self._group_hits: tuple[float, np.ndarray] | None = None
-        self._counts: np.ndarray | None = None
+        self._group_hits: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
+        self._top: tuple[int, np.ndarray] | None = None
         self._inverse_ranks: tuple[int, np.ndarray] | None = None
         # Any: None where nothing is averaged, and then nobody asks for more.
         self.starts = cast(Any, None if new is None else np.flatnonzero(new))
         if new is not None:
             self.sizes = np.diff(self.starts, append=new.size)
-            self.row, self.above = np.divmod(self.starts, self.width)
-            self.first_groups = np.flatnonzero(self.above == 0)
+            n_groups = np.count_nonzero(new, axis=1)
+            self.first_groups = np.cumsum(n_groups) - n_groups
+            self.row = np.repeat(np.arange(self.n_rows), n_groups)
+            self.above = self.starts - self.row * self.width
 
     @property
     def exists(self) -> np.ndarray:
@@ -50,7 +52,7 @@ class Block:
         if grades.dtype == np.uint8:
             top = int(grades.max(initial=0))
             table = np.asarray(function(np.arange(top + 1.0)))
-            values, at_zero = table[grades], table[0]
+            values, at_zero = table.take(grades), table[0]
         else:
             values = np.asarray(function(grades))
             at_zero = 1
@@ -62,46 +64,28 @@ class Block:
         """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
         return self.grades > threshold
 
-    @property
-    def counts(self) -> np.ndarray | None:
-        """Items of each grade (rows) in each group (columns), padding in none.
+    @cached_property
+    def tally(self) -> Tally | None:
+        """The items of each grade in each group of ties; None where that is no help."""
+        return None if self.starts is None else tally_of(self)
 
-        None where they would be more work than the items: groups are small or grades many.
-        """
-        if self._counts is None and self.starts is not None and self.grades.dtype == np.uint8:
-            n_grades = int(self.grades.max()) + 1
-            if self.starts.size * n_grades <= _COUNTS_PER_ITEM * self.grades.size:
-                self._counts = self._count(n_grades)
-                if self.padded:
-                    self._counts[0, self.above == self.lengths[self.row]] = 0
-        return self._counts
-
-    def _count(self, n_grades: int) -> np.ndarray:
-        bits = 63 // n_grades
-        if int(self.sizes.max()) >> bits:
-            cells = np.repeat(np.arange(self.starts.size), self.sizes)
-            cells += np.multiply(self.grades.ravel(), self.starts.size, dtype=np.intp)
-            counts = np.bincount(cells, minlength=n_grades * self.starts.size).astype(float)
-            return counts.reshape(n_grades, -1)
-        # All counts of a group as the digits of one integer: one sum, in which an overflow of the
-        # whole does no harm to the difference of two.
-        ones = np.left_shift(1, bits * np.arange(n_grades))
-        sums = np.cumsum(ones[self.grades.ravel()])
-        digits = np.diff(sums[np.append(self.starts[1:], self.grades.size) - 1], prepend=0)
-        counts = np.empty((n_grades, self.starts.size))
-        for grade in range(n_grades):
-            counts[grade] = digits >> bits * grade & ((1 << bits) - 1)
-        return counts
-
-    def group_hits(self, threshold: float) -> np.ndarray:
-        """The number of relevant items in each group; kept, as several measures ask for it."""
+    def group_hits(self, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """Relevant items in each group, and above it; kept, as several measures ask for them."""
         if self._group_hits is None or self._group_hits[0] != threshold:
-            if self.counts is None:
+            if self.tally is None:
                 hits = self.group_sums(self.hits(threshold))
+                above = self.sums_above(hits)
             else:
-                hits = self.counts[int(threshold) + 1 :].sum(axis=0)
-            self._group_hits = threshold, hits
+                hits, above = self.tally.hits(threshold), self.tally.hits_above(threshold)
+            self._group_hits = threshold, (hits, above)
         return self._group_hits[1]
+
+    def sums_above(self, counts: np.ndarray) -> np.ndarray:
+        """For each group, the sum over the groups above it in its row, of whole numbers."""
+        # Sums over all rows are exact, so that their differences lose no digits.
+        above = np.cumsum(counts, axis=-1) - counts
+        difference: np.ndarray = above - above[..., self.first_groups][..., self.row]
+        return difference
 
     def inverse_ranks(self, k: int) -> np.ndarray:
         """The sum of 1/rank over each group's places up to rank k; kept, as two measures ask."""
@@ -122,34 +106,36 @@ class Block:
         means = self.group_sums(values) / self.sizes
         return np.repeat(means, self.sizes).reshape(values.shape)
 
-    def weighted_groups(self, sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Row sums of a quantity with given group sums, spread evenly over each group's places.
+    def top(self, k: int) -> np.ndarray:
+        """The groups that begin in the first k places; kept, as several measures ask for them."""
+        if self._top is None or self._top[0] != k:
+            self._top = k, np.flatnonzero(self.above < k)
+        return self._top[1]
 
-        Only groups that reach into the first `weights.size` places count, and `sums` may end
-        with the last of them in each row, as those of `top_group_sums` do.
+    def weighted_groups(self, sums: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Row sums of a quantity spread evenly over each group's places.
+
+        Weights are those of the first places, and `sums` are over the groups that begin there.
         """
         total = np.concatenate([[0.0], np.cumsum(weights)])
-        top = np.flatnonzero(self.above < weights.size)
+        top = self.top(weights.size)
         above, size = self.above[top], self.sizes[top]
         last = np.minimum(above + size, weights.size)
-        sums = sums[top] if sums.size == self.sizes.size else sums
         values = sums / size * (total[last] - total[above])
-        return np.bincount(self.row[top], weights=values, minlength=self.n_rows)
+        return np.add.reduceat(values, np.flatnonzero(above == 0))
 
     def top_group_sums(self, function: Function, k: int) -> np.ndarray:
-        """Sums of a function of the grades over the groups that begin in the first k places.
-
-        Sums over all groups where the grades are counted already.
-        """
-        if self.counts is not None:
-            return np.asarray(function(np.arange(float(len(self.counts))))) @ self.counts
-        top = self.above < k
+        """Sums of a function of the grades over the groups that begin in the first k places."""
+        top = self.top(k)
+        if self.tally is not None:
+            grades = np.arange(float(self.tally.n_grades))
+            return np.asarray(function(grades)) @ self.tally.counts(top)
         columns = int((self.above + self.sizes)[top].max())
         near = self.above < columns
         starts = self.row[near] * columns + self.above[near]
         sums = np.add.reduceat(self.apply(function, columns).ravel(), starts, dtype=float)
-        return sums[top[near]]
+        return sums[self.above[near] < k]
 
     def row_sums(self, groups: np.ndarray) -> np.ndarray:
         """Sums over the groups of each row."""
-        return np.bincount(self.row, weights=groups, minlength=self.n_rows)
+        return np.add.reduceat(groups, self.first_groups)

@@ -2,19 +2,22 @@
 
 What a group of ties adds depends on how many items of each grade it has, and on how many items are
 above it. Few items: the mean products E_t of `metrics.lists` are computed once for each
-composition that occurs. More, all within the cut-off: an integral. A group that the cut-off
+composition that may occur, and what they add once for each number of items above. More, all within the cut-off: an integral. A group that the cut-off
 divides, and grades too many to be counted: its symmetric polynomials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import comb
+from typing import cast
 
 import numpy as np
 
 from rankbook.metrics._blocks import Block, Function
 from rankbook.metrics._cascade_integral import integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
+from rankbook.metrics._tally import Tally
 
 __all__ = ["mean_cascade"]
 
@@ -24,105 +27,143 @@ _NEGLIGIBLE = 1e-18
 _SMALL_GROUP = 512
 # Items of the groups that are treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 15
-# Groups up to this size share their E_t, unless that would be more compositions than this.
-_FEW_ITEMS = 16
-_COMPOSITIONS = 1 << 16
+# Tables hold so many values for each item of a block, and so many more.
+_ENTRIES_PER_ITEM, _ENTRIES = 4, 1 << 10
+# The logarithm of a probability that is zero.
+_NEVER = -1e3
+
+# What is tabulated, by the number of grades, the size of groups and the width of a block.
+Tables = dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]]
 
 
-def mean_cascade(block: Block, stop: Function, k: int | None) -> np.ndarray:
+def mean_cascade(blocks: list[Block], stop: Function, k: int | None) -> list[np.ndarray]:
     """Expected reciprocal rank of each row; `stop` takes grades to probabilities of stopping."""
-    k = block.width if k is None else min(k, block.width)
-    counts = block.counts
-    if counts is None:
-        stops = block.apply(stop)
-        passed = np.cumprod(1 - stops, axis=1)
-        passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
-        reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
-    else:
-        stops = stop(np.arange(float(len(counts))))
-        logs, sums = np.stack([np.log1p(-stops), stops]) @ counts
-        reached = _reached(block, logs)
-    # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-    values = sums / block.sizes * block.inverse_ranks(k)
-    # Elsewhere the group adds no more than the reader's chance to get there.
-    several = np.flatnonzero((block.group_hits(0.0) > 1) & (values > 0) & (reached > _NEGLIGIBLE))
-    if counts is not None:
-        several = _by_counts(block, stops, counts, k, several, values)
-        stops = block.apply(stop) if several.size else stops
-    large = block.sizes[several] > _SMALL_GROUP
-    for group in several[large]:
-        items = slice(block.starts[group], block.starts[group] + block.sizes[group])
-        values[group] = large_cascade(
-            stops.ravel()[items], int(block.above[group]), k, _NEGLIGIBLE / reached[group]
-        )
-    for groups in _similar(block.sizes, several[~large]):
-        values[groups] = _group_cascade(
-            stops.ravel(), block.starts[groups], block.sizes[groups], block.above[groups], k
-        )
-    return block.row_sums(values * reached)
+    tables: Tables = {}
+    groups = [_Groups(block, stop, k, tables) for block in blocks]
+    _integrate([g for g in groups if g.whole.size], stop)
+    for group in groups:
+        group.divided(stop)
+    return [g.block.row_sums(g.values * g.reached) for g in groups]
 
 
-def _reached(block: Block, logs: np.ndarray) -> np.ndarray:
-    """The exponential of the sum of `logs` over the groups above each one in its row."""
-    n_groups = np.diff(block.first_groups, append=block.row.size)
-    width = int(n_groups.max()) + 1
-    cells = np.arange(block.row.size)
-    cells += np.repeat(np.arange(block.n_rows) * width - block.first_groups, n_groups)
-    table = np.zeros(block.n_rows * width)
-    table[cells + 1] = logs
-    # Sums within the rows: differences of sums over all of them would lose digits.
-    table = np.cumsum(table.reshape(-1, width), axis=1).ravel()
-    return np.exp(table[cells])
+class _Groups:
+    """The groups of a block: what each adds to the measure, given that it is reached."""
+
+    def __init__(self, block: Block, stop: Function, k: int | None, tables: Tables) -> None:
+        self.block, self.k = block, block.width if k is None else min(k, block.width)
+        tally = block.tally
+        if tally is None:
+            stops = block.apply(stop)
+            passed = np.cumprod(1 - stops, axis=1)
+            passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
+            self.reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
+            groups = np.arange(self.reached.size)
+            self.values = np.empty(groups.size)
+        else:
+            stops = stop(np.arange(float(tally.n_grades)))
+            with np.errstate(divide="ignore"):
+                logs = np.maximum(np.log1p(-stops), _NEVER)
+            self.reached = np.exp(logs @ tally.above())
+            limit, self.values = _small_groups(block, tally, stops, self.k, tables)
+            groups = np.flatnonzero(block.sizes >= limit)
+            sums = stops @ tally.counts(groups)
+        # Right where only one item of the group can stop the reader: E_t falls by equal steps.
+        sums *= block.inverse_ranks(self.k)[groups] / block.sizes[groups]
+        self.values[groups] = sums
+        # Elsewhere the group adds no more than the reader's chance to get there.
+        several = (block.group_hits(0.0)[0][groups] > 1) & (sums > 0)
+        groups = groups[several & (self.reached[groups] > _NEGLIGIBLE)]
+        sizes = block.sizes[groups]
+        inside = (sizes <= _SMALL_GROUP) & (block.above[groups] + sizes <= self.k)
+        if tally is None:
+            inside[:] = False
+        self.whole, self._divided = groups[inside], groups[~inside]
+
+    def divided(self, stop: Function) -> None:
+        """Set the values of the groups that no integral serves."""
+        groups, block = self._divided, self.block
+        if groups.size == 0:
+            return
+        stops = block.apply(stop).ravel()
+        large = block.sizes[groups] > _SMALL_GROUP
+        for group in groups[large]:
+            items = slice(block.starts[group], block.starts[group] + block.sizes[group])
+            self.values[group] = large_cascade(
+                stops[items],
+                int(block.above[group]),
+                self.k,
+                _NEGLIGIBLE / self.reached[group],
+            )
+        for some in _similar(block.sizes, groups[~large]):
+            self.values[some] = _group_cascade(
+                stops, block.starts[some], block.sizes[some], block.above[some], self.k
+            )
 
 
-def _by_counts(
-    block: Block,
-    stops: np.ndarray,
-    counts: np.ndarray,
-    k: int,
-    groups: np.ndarray,
-    values: np.ndarray,
-) -> np.ndarray:
-    """Set the values of groups for which the counts of grades will do, and return the others."""
-    sizes, above = block.sizes[groups], block.above[groups]
-    base = min(int(_COMPOSITIONS ** (1 / len(counts)) + 1e-9), _FEW_ITEMS + 1)
-    few = sizes < base
-    if few.any():
-        now = groups[few]
-        values[now] = _few_items(stops, counts[:, now], above[few], k, base)
-    whole = (above + sizes <= k) & (sizes <= _SMALL_GROUP) & ~few
-    if whole.any():
-        now = groups[whole]
-        inverse_ranks = block.inverse_ranks(k)[now]
-        values[now] = integral_cascade(stops, counts[:, now], above[whole], inverse_ranks)
-    return groups[~(few | whole)]
+def _integrate(groups: list[_Groups], stop: Function) -> None:
+    """Set the values of whole groups, of all blocks at once: many share their size and place."""
+    if not groups:
+        return
+    parts = [cast(Tally, g.block.tally).counts(g.whole) for g in groups]
+    n_grades = max(map(len, parts))
+    counts = np.hstack([np.pad(part, ((0, n_grades - len(part)), (0, 0))) for part in parts])
+    above = np.concatenate([g.block.above[g.whole] for g in groups])
+    ranks = np.concatenate([g.block.inverse_ranks(g.k)[g.whole] for g in groups])
+    values = integral_cascade(stop(np.arange(float(n_grades))), counts, above, ranks)
+    ends = np.cumsum([g.whole.size for g in groups])
+    for group, part in zip(groups, np.split(values, ends), strict=False):
+        group.values[group.whole] = part
 
 
-def _few_items(
-    stops: np.ndarray, counts: np.ndarray, above: np.ndarray, k: int, base: int
-) -> np.ndarray:
-    """sum_t (E_{t-1} - E_t) / (a + t) of groups of less than `base` items."""
-    code = (float(base) ** np.arange(len(counts)) @ counts).astype(np.intp)
-    different = np.flatnonzero(np.bincount(code))
-    place = np.empty(int(different[-1]) + 1, dtype=np.intp)
-    place[code] = np.arange(code.size)
-    compositions = counts[:, place[different]]
-    falling = np.argsort(-compositions.sum(axis=0), kind="stable")
-    compositions = compositions[:, falling]
-    place[different[falling]] = np.arange(different.size)
-    column, sizes = place[code], compositions.sum(axis=0)
-    needed = int(sizes[0])
-    item = np.arange(needed)[:, None]
+def _small_groups(
+    block: Block, tally: Tally, stops: np.ndarray, k: int, tables: Tables
+) -> tuple[int, np.ndarray]:
+    """A number of items, and what groups of fewer of them add, given that they are reached."""
+    n_grades, limit = stops.size, min(tally.radix, int(block.sizes.max()) + 1)
+    while limit and block.width * comb(limit - 1 + n_grades, n_grades) > (
+        _ENTRIES_PER_ITEM * block.grades.size + _ENTRIES
+    ):
+        limit -= 1
+    if limit < 2:
+        return 0, np.empty(block.sizes.size)
+    key = n_grades, limit, block.width
+    if key not in tables:
+        tables[key] = _table(stops, limit, tally.radix, block.width, k)
+    place, table = tables[key]
+    return limit, table.take(place.take(tally.codes) + block.above)
+
+
+def _table(
+    stops: np.ndarray, limit: int, radix: int, width: int, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """sum_t (E_{t-1} - E_t) / (a + t) of all groups of less than `limit` items.
+
+    A row for each composition, a column for each a below `width`, in one vector, and the place at
+    which the row of a composition's code begins.
+    """
+    compositions = _compositions(stops.size, limit - 1)
+    sizes = compositions.sum(axis=0)
+    falling = np.argsort(-sizes, kind="stable")
+    compositions, sizes = compositions[:, falling], sizes[falling]
+    item = np.arange(limit - 1)[:, None]
     grade = (np.cumsum(compositions, axis=0)[:, None] <= item).sum(axis=0)
-    passes = 1 - stops[np.minimum(grade, stops.size - 1)]
-    means = _mean_products(passes, sizes, needed)
+    means = _mean_products(1 - stops[np.minimum(grade, stops.size - 1)], sizes, limit - 1)
     steps = np.where(item < sizes, means[:-1] - means[1:], 0)
-    inverse = 1 / np.arange(1.0, k + needed + 1)
-    inverse[k:] = 0
-    values = steps[0, column] * inverse[above]
-    for t in range(1, needed):
-        values += steps[t, column] * inverse[above + t]
-    return values
+    rank = np.arange(1, width + 1) + item
+    place = np.zeros(radix**stops.size, dtype=np.intp)
+    place[radix ** np.arange(stops.size) @ compositions] = np.arange(sizes.size) * width
+    return place, np.ravel(steps.T @ np.where(rank <= k, 1 / rank, 0.0))
+
+
+def _compositions(n_grades: int, largest: int) -> np.ndarray:
+    """The counts of each grade (rows) in all groups of at most `largest` items (columns)."""
+    counts = np.zeros((0, 1), dtype=np.intp)
+    for _ in range(n_grades):
+        choices = largest - counts.sum(axis=0) + 1
+        first = np.cumsum(choices) - choices
+        last = np.arange(choices.sum()) - np.repeat(first, choices)
+        counts = np.vstack([np.repeat(counts, choices, axis=1), last])
+    return counts
 
 
 def _similar(sizes: np.ndarray, groups: np.ndarray) -> Iterator[np.ndarray]:

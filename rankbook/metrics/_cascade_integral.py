@@ -34,6 +34,8 @@ _TOLERANCE = 1e-17
 _CLASSES = np.unique(np.round(2.0 ** np.arange(1, 20, 0.5)).astype(np.intp))
 # Entries of a table that is treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 16
+# Groups whose functionals are kept at once, so that memory stays bounded.
+_GROUPS = 1 << 17
 # Steps of a recursion whose coefficients are computed at once.
 _STEPS = 128
 
@@ -47,20 +49,48 @@ def integral_cascade(
     """
     sizes = counts.sum(axis=0)
     kind = np.searchsorted(_CLASSES, np.minimum(sizes, _nodes_needed(stops @ counts, sizes, above)))
+    # Groups of one size and place share their weights: they are brought next to each other.
+    pair = sizes.astype(np.intp) * (int(above.max()) + 1) + above
+    # As integers that hold the place too: values are sorted several times faster than places.
+    bits = sizes.size.bit_length()
+    order = np.sort(pair << bits | np.arange(sizes.size)) & ((1 << bits) - 1)
     values = np.empty(sizes.size)
-    for level in np.flatnonzero(np.bincount(kind)):
-        similar = np.flatnonzero(kind == level)
-        columns = max(_CHUNK // int(_CLASSES[level]), 1)
-        for groups in np.split(similar, range(columns, similar.size, columns)):
+    for part in np.split(order, range(_GROUPS, order.size, _GROUPS)):
+        new = np.diff(pair[part], prepend=-1) != 0
+        which, first = np.cumsum(new) - 1, part[new]
+        most = min(int(_CLASSES[kind[part].max()]), int(sizes[part].max()))
+        functionals = _functional(most, sizes[first], above[first])
+        for level in np.flatnonzero(np.bincount(kind[part])):
+            similar = np.flatnonzero(kind[part] == level)
+            groups = part[similar]
             n = min(int(_CLASSES[level]), int(sizes[groups].max()))
-            node, transform = _rule(n)
-            passes = 1 - node[:, None] * stops
-            part = counts[:, groups]
-            at_nodes = np.log(passes) @ part
-            np.exp(at_nodes, out=at_nodes)
-            at_nodes *= (stops / passes) @ part
-            values[groups] = _functional(transform @ at_nodes, sizes[groups], above[groups])
+            values[groups] = _at_nodes(stops, counts, groups, functionals[:, :n], which[similar])
     return inverse_ranks / sizes * values
+
+
+def _at_nodes(
+    stops: np.ndarray,
+    counts: np.ndarray,
+    groups: np.ndarray,
+    functionals: np.ndarray,
+    which: np.ndarray,
+) -> np.ndarray:
+    """Integrals by as many nodes as the functionals, of which `which` is the group's, have terms."""
+    n = functionals.shape[1]
+    node, transform = _rule(n)
+    passes = 1 - stops[:, None] * node
+    logs, ratios = np.log(passes), stops[:, None] / passes
+    values = np.empty(groups.size)
+    for begin in range(0, groups.size, _CHUNK // n + 1):
+        now = slice(begin, begin + _CHUNK // n + 1)
+        part = counts[:, groups[now]].T
+        at_nodes = part @ logs
+        np.exp(at_nodes, out=at_nodes)
+        at_nodes *= part @ ratios
+        low, high = which[now][0], which[now][-1] + 1
+        weights = functionals[low:high] @ transform
+        values[now] = np.einsum("gn,gn->g", at_nodes, weights.take(which[now] - low, axis=0))
+    return values
 
 
 def _nodes_needed(totals: np.ndarray, sizes: np.ndarray, above: np.ndarray) -> np.ndarray:
@@ -127,19 +157,18 @@ def _legendre(node: np.ndarray, n: int) -> np.ndarray:
     return values
 
 
-def _functional(coefficients: np.ndarray, sizes: np.ndarray, above: np.ndarray) -> np.ndarray:
-    """sum_k c_k R_k / R_0; R_k is finite for k >= m too, where c_k is zero.
+def _functional(n: int, sizes: np.ndarray, above: np.ndarray) -> np.ndarray:
+    """R_k / R_0 for k = 0, ..., n - 1 (columns), finite for k >= m too, where it has no effect.
 
     R_k / R_{k-1} = k (m + k) / D_k with D_k = (2k + 1)(2a + m + 1) - (k + 1)^2 (m^2 - (k + 1)^2)
     / D_{k+1}.
     """
-    n = coefficients.shape[0]
     middle, squares = 2.0 * above + sizes + 1, sizes * sizes
     # A wrong start is forgotten by this factor from k to k - 1, or a smaller one.
     z = middle / sizes
     forgets = 2 * np.log(z + np.sqrt(z * z - 1))
     start = int(np.minimum(sizes - 1, np.ceil(n - np.log(_TOLERANCE) / forgets)).max())
-    sums, below = np.zeros(sizes.size), np.full(sizes.size, np.inf)
+    ratios, below = np.zeros((n, sizes.size)), np.full(sizes.size, np.inf)
     for upper in range(start, 0, -_STEPS):
         steps = range(upper, max(upper - _STEPS, 0), -1)
         k = np.array(steps, dtype=float)[:, None]
@@ -149,7 +178,6 @@ def _functional(coefficients: np.ndarray, sizes: np.ndarray, above: np.ndarray) 
             np.divide(factor[row], below, out=below)
             np.subtract(constant[row], below, out=below)
             if step < n:
-                sums += coefficients[step]
-                sums *= step * (sizes + step)
-                sums /= below
-    return sums + coefficients[0]
+                np.divide(step * (sizes + step), below, out=ratios[step])
+    ratios[0] = 1
+    return np.cumprod(ratios, axis=0).T

@@ -59,11 +59,23 @@ class RankedLists:
     def __repr__(self) -> str:
         return f"RankedLists(n_queries={self.n_queries}, ties={self.ties!r})"
 
-    def measure(self, function: Callable[[Block], np.ndarray]) -> np.ndarray:
-        """The values of a measure of blocks, one a query, in the order of the sorted qids."""
+    def measure(
+        self,
+        function: Callable[[Block], np.ndarray],
+        of_tied: Callable[[list[Block]], list[np.ndarray]] | None = None,
+    ) -> np.ndarray:
+        """The values of a measure of blocks, one a query, in the order of the sorted qids.
+
+        Blocks in which ties are averaged are taken together where there is a function for them.
+        """
         values = np.empty(self.n_queries)
+        tied = [b for b in self._blocks if of_tied is not None and b.starts is not None]
         for block in self._blocks:
-            values[block.queries] = function(block)
+            if block not in tied:
+                values[block.queries] = function(block)
+        if of_tied is not None:
+            for block, part in zip(tied, of_tied(tied), strict=True):
+                values[block.queries] = part
         return values
 
 
@@ -197,27 +209,71 @@ def _ranked_rows(
     else:
         grades = np.where(places < 0, grades.dtype.type(0), grades[places])
         scores = np.where(places < 0, -np.inf, scores[places])
+    together = _sorted_together(grades, scores) if ties == "average" else None
+    if together is None:
+        order, new = _argsorted(scores)
+        tied = _tied_rows(new, lengths)
+        if ties == "order" and tied.any():
+            order = _in_given_order(order, new)
+        grades = _pick(grades, order)
+    else:
+        grades, new = together
+        tied = _tied_rows(new, lengths)
+    if ties == "order" or not tied.any():
+        yield queries, lengths, grades, None
+    elif tied.all():
+        yield queries, lengths, grades, new
+    else:
+        yield queries[~tied], lengths[~tied], grades[~tied], None
+        yield queries[tied], lengths[tied], grades[tied], new[tied]
+
+
+def _tied_rows(new: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Which rows have equal scores, padding apart."""
+    tied: np.ndarray = np.count_nonzero(new, axis=1) < np.minimum(lengths + 1, new.shape[1])
+    return tied
+
+
+def _sorted_together(
+    grades: np.ndarray, scores: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The grades in ranked order, and where a new score begins; None where this does not work.
+
+    Values are sorted several times faster than places, so the grades are sorted as the last bits
+    of their scores. That is exact if no two scores of a row differ in these bits alone.
+    """
+    if grades.dtype != np.uint8:
+        return None
+    last_bits = (1 << int(grades.max()).bit_length()) - 1
+    # Not -scores: a negative zero has other bits than zero.
+    falling = 0.0 - scores
+    keys = falling.view(np.int64) & ~last_bits
+    keys |= grades
+    falling.sort(axis=1)
+    bits = falling.view(np.uint64)
+    changes = bits[:, 1:] ^ bits[:, :-1]
+    new = np.empty(scores.shape, dtype=bool)
+    new[:, 0] = True
+    np.not_equal(changes, 0, out=new[:, 1:])
+    # One less, so that no change is the largest number there is.
+    changes -= np.uint64(1)
+    if changes.min(initial=last_bits) < last_bits:
+        return None
+    # As floats, which they are still: an infinite score is padding, whose grade is 0.
+    keys.view(float).sort(axis=1)
+    keys &= last_bits
+    return keys.astype(np.uint8), new
+
+
+def _argsorted(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Places in ranked order, ties in any order, and where a new score begins."""
     # An unstable sort is several times faster than a stable one and serves rows without ties.
     order = np.argsort(scores, axis=1)[:, ::-1]
     ranked = _pick(scores, order)
     new = np.empty(ranked.shape, dtype=bool)
     new[:, 0] = True
     np.not_equal(ranked[:, 1:], ranked[:, :-1], out=new[:, 1:])
-    n_groups = np.count_nonzero(new, axis=1)
-    tied = n_groups < np.minimum(lengths + 1, ranked.shape[1])
-    if ties == "order":
-        if tied.any():
-            order = _in_given_order(order, new)
-        yield queries, lengths, _pick(grades, order), None
-        return
-    grades = _pick(grades, order)
-    if not tied.all():
-        strict = ~tied if tied.any() else slice(None)
-        yield queries[strict], lengths[strict], grades[strict], None
-    if tied.all():
-        yield queries, lengths, grades, new
-    elif tied.any():
-        yield queries[tied], lengths[tied], grades[tied], new[tied]
+    return order, new
 
 
 def _in_given_order(order: np.ndarray, new: np.ndarray) -> np.ndarray:

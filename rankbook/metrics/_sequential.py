@@ -60,7 +60,7 @@ def average_precision(
 
     def precision(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_average_precision(block, block.group_hits(threshold), k)
+            return mean_average_precision(block, threshold, k)
         hits = block.hits(threshold)
         found = np.cumsum(hits, axis=1, dtype=np.int32)
         total = found[:, -1].astype(float)
@@ -106,7 +106,7 @@ def reciprocal_rank(
 
     def first(block: Block) -> np.ndarray:
         if block.starts is not None:
-            return mean_first_relevant(block, block.group_hits(threshold), k)
+            return mean_first_relevant(block, threshold, k)
         hits = block.hits(threshold)
         rank = hits[:, :k].argmax(axis=1)
         found = hits[np.arange(block.n_rows), rank]
@@ -158,14 +158,13 @@ def err(
         return np.exp2(grades - top) - np.exp2(-top)
 
     def cascade(block: Block) -> np.ndarray:
-        if block.starts is not None:
-            return mean_cascade(block, stop, k)
         stops = block.apply(stop, k)
         still = np.cumprod(1 - stops, axis=1)
         stops[:, 1:] *= still[:, :-1]
         return stops @ (1 / np.arange(1.0, stops.shape[1] + 1))
 
-    return summary(lists.measure(cascade), per_query)
+    values = lists.measure(cascade, lambda blocks: mean_cascade(blocks, stop, k))
+    return summary(values, per_query)
 
 
 def p_norm_push(
@@ -218,7 +217,7 @@ def p_norm_push(
         misses = block.lengths - total[:, 0]
         with np.errstate(invalid="ignore", divide="ignore"):
             if block.starts is not None:
-                return mean_push(block, block.group_hits(threshold), total[:, 0], p) / misses
+                return mean_push(block, threshold, total[:, 0], p) / misses
             below = (total - np.cumsum(hits, axis=1)) / total
             # Padding follows every positive, so nothing is below it and it adds nothing.
             return np.where(hits, 0.0, below**p).sum(axis=1) / misses

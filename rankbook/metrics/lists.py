@@ -220,8 +220,8 @@ def dcg(
 
 def _grade_counts(block: Block, n_grades: int) -> np.ndarray:
     """How many items of each small grade (columns) each query has."""
-    if block.counts is not None:
-        return np.add.reduceat(block.counts, block.first_groups, axis=1).T.astype(np.intp)
+    if block.tally is not None:
+        return block.tally.of_rows().T.astype(np.intp)
     cells = block.grades + np.arange(block.n_rows)[:, None] * n_grades
     counts = np.bincount(cells.ravel(), minlength=block.n_rows * n_grades)
     counts = counts.reshape(block.n_rows, n_grades)
@@ -336,7 +336,8 @@ def precision_at(
             found = block.hits(threshold)[:, :k].sum(axis=1)
         else:
             ones = np.ones(block.width if k is None else min(k, block.width))
-            found = block.weighted_groups(block.group_hits(threshold), ones)
+            hits, _ = block.group_hits(threshold)
+            found = block.weighted_groups(hits[block.top(ones.size)], ones)
         return found / (block.lengths if k is None else k)
 
     return summary(lists.measure(precision), per_query)
