@@ -7,6 +7,7 @@ __all__ = [
     "CrossingWarning",
     "DatasetUnavailable",
     "KernelMemoryError",
+    "LabelCostWarning",
     "NotBlockwiseError",
     "SeparationWarning",
     "SolverError",
@@ -49,6 +50,10 @@ class CrossingWarning(UserWarning):
 
 class KernelMemoryError(MemoryError):
     """A kernel matrix would not fit in the memory allowed; the message does the arithmetic."""
+
+
+class LabelCostWarning(UserWarning):
+    """Costs of single labels are not V-shaped, so that a reduction's guarantee does not hold."""
 
 
 class ThresholdOrderWarning(UserWarning):

@@ -38,6 +38,21 @@ def test_regret_is_within_both_bounds_for_all_small_lists(n, n_grades):
     assert positive > 20
 
 
+@pytest.mark.parametrize("predictions", [(0, 1, 2, 3), (0.0, 0.1, 2.9, 3.0), (1, 2.5, 2.6, 3)])
+def test_regret_is_within_both_bounds_in_every_order_of_four_items(predictions):
+    """Every order is that of some predictions; the ERR is the sum over the reader's walk."""
+    places = 1 / np.arange(1, 5)
+    orders = [list(order) for order in itertools.permutations(range(4))]
+    for y in itertools.product(range(4), repeat=4):
+        values = [places @ stops(order, y, 3)[order] for order in orders]
+        for order, value in zip(orders, values, strict=True):
+            guess = np.empty(4)
+            guess[order] = predictions[::-1]
+            for version in ("grades", "stopping"):
+                bound = err_regret_bound(y, guess, max_grade=3, version=version)
+                assert max(values) - value <= bound + 1e-12, (y, guess, version)
+
+
 @pytest.mark.parametrize(("n", "n_grades"), [(3, 3), (4, 2)])
 def test_bounds_are_the_formulas(n, n_grades):
     top = n_grades - 1

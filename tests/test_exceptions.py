@@ -16,8 +16,11 @@ BUILT_IN = {
     "CrossingWarning": UserWarning,
     "DatasetUnavailable": RuntimeError,
     "KernelMemoryError": MemoryError,
+    "LabelCostWarning": UserWarning,
+    "NotBlockwiseError": ValueError,
     "SeparationWarning": UserWarning,
     "SolverError": RuntimeError,
+    "SplitQueryError": ValueError,
     "ThresholdOrderWarning": UserWarning,
     "UncertifiedOrderWarning": UserWarning,
 }

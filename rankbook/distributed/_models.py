@@ -259,10 +259,11 @@ def fit_cocr(estimator: Any, task: Task) -> None:
     """Least squares of every class boundary, from moments of the classes, which add."""
     base = estimator._check_parameters()
     if not is_least_squares(base) or estimator.weighting != "sample_weight":
+        reason = f"base {type(base).__name__}" if not is_least_squares(base) else "resampling"
         raise NotBlockwiseError(
-            f"COCR with base {type(base).__name__} is no sum over blocks. Where X fits in a "
-            "worker's memory, fit the boundaries on the cluster: "
-            'with joblib.parallel_config("dask"): estimator.fit(X, y)'
+            f"COCR with {reason} is no sum over blocks. Where X fits in a worker's memory, fit "
+            'the boundaries on the cluster: with joblib.parallel_config("dask"): '
+            "estimator.fit(X, y)"
         )
     n_classes = estimator.classes_.size
     estimator.label_costs_ = check_label_costs(estimator.label_costs, n_classes)

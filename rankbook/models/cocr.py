@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validat
 from rankbook import costs
 from rankbook._arrays import as_float, require_finite
 from rankbook._validation import check_choice, check_rng, check_weights
+from rankbook.exceptions import LabelCostWarning
 from rankbook.models._base import RankerMixin
 from rankbook.models._class_moments import ClassMoments
 
@@ -40,8 +42,9 @@ class COCR(RankerMixin, BaseEstimator):
         A scikit-learn regressor; ``None`` is `LinearRegression`. It is cloned for each boundary.
     label_costs : {"absolute", "squared", "oerr"} or array of shape (K, K), default="absolute"
         Costs of a single wrong label, entry [y, k], as `rankbook.costs.ordinal` gives them. The
-        reduction's guarantee needs rows that fall up to the diagonal and rise from there, and
-        convex ones where boundaries contradict each other; other rows are fitted all the same.
+        reduction's guarantee needs V-shaped rows, which fall up to the diagonal and rise from
+        there, and convex ones where boundaries contradict each other. Other rows are fitted all
+        the same; if they are not V-shaped, a warning says so.
     weighting : {"sample_weight", "resample"}, default="sample_weight"
         How the base learns of the weights: by its ``sample_weight``, or, for a base that takes
         none, by a sample of n items drawn with probabilities proportional to them.
@@ -64,6 +67,11 @@ class COCR(RankerMixin, BaseEstimator):
     n_features_in_ : int
         Columns of X.
 
+    Warns
+    -----
+    LabelCostWarning
+        If rows of `label_costs` are not V-shaped.
+
     Notes
     -----
     With absolute costs all weights are one. The label is the sum of its K-1 indicators and least
@@ -75,6 +83,10 @@ class COCR(RankerMixin, BaseEstimator):
     over X, about as much work as one :math:`X^\top X`, and the K-1 regressions follow from them,
     in whatever units the columns are; beside X that takes K matrices of order p. Data whose
     columns are collinear, or nearly so, go to `LinearRegression` itself, boundary by boundary.
+
+    Boundaries are fits of their own, and joblib may send them to a cluster: with a Dask client,
+    ``with joblib.parallel_config("dask"): COCR(base, n_jobs=-1).fit(X, y)``, where X fits in the
+    memory of a worker. `rankbook.distributed.fit` has least squares for larger X.
 
     References
     ----------
@@ -213,8 +225,8 @@ class COCR(RankerMixin, BaseEstimator):
     def _check_parameters(self) -> Any:
         check_choice(self.weighting, ("sample_weight", "resample"), "weighting")
         base = LinearRegression() if self.base is None else self.base
-        if not (hasattr(base, "fit") and hasattr(base, "predict")):
-            raise TypeError(f"base must be a scikit-learn regressor, got {self.base!r}")
+        if isinstance(base, type) or not (hasattr(base, "fit") and hasattr(base, "predict")):
+            raise TypeError(f"base must be an instance of a scikit-learn regressor, got {base!r}")
         if self.weighting == "sample_weight" and not has_fit_parameter(base, "sample_weight"):
             raise ValueError(
                 f"base must take sample_weight in fit, and {type(base).__name__} does not; "
@@ -251,7 +263,23 @@ def check_label_costs(label_costs: Any, n_classes: int) -> np.ndarray:
     require_finite(array, "label_costs")
     if (array < 0).any():
         raise ValueError(f"label_costs must not be negative, got {array.min()}")
+    _warn_of_other_shapes(array)
     return array
+
+
+def _warn_of_other_shapes(label_costs: np.ndarray) -> None:
+    """Say which rows rise before the diagonal or fall behind it."""
+    steps = np.diff(label_costs, axis=1)
+    before = np.arange(steps.shape[1]) < np.arange(len(steps))[:, None]
+    rows = np.flatnonzero((np.where(before, -steps, steps) < 0).any(axis=1))
+    if rows.size:
+        warnings.warn(
+            f"label_costs are not V-shaped in rows {rows.tolist()}: they rise before the diagonal "
+            "or fall behind it. The label predicted need not be one of least expected cost then, "
+            "even with unlimited data",
+            LabelCostWarning,
+            stacklevel=4,
+        )
 
 
 def is_least_squares(base: Any) -> bool:

@@ -256,6 +256,7 @@ def test_what_is_no_sum_over_blocks_is_refused(sample):
         (CumulativeLink(nominal=[0]), "nominal"),
         (CumulativeLink(covariance="robust"), "robust"),
         (COCR(Ridge()), "COCR with base Ridge.*joblib"),
+        (COCR(weighting="resample"), "COCR with resampling.*joblib"),
         (SVOR(), "SVOR is no sum"),
     ]:
         with pytest.raises(NotBlockwiseError, match=words):

@@ -1,5 +1,6 @@
 """COCR against regressions written out, its fast path against exact and generic solutions."""
 
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import check_estimator
 
 from rankbook import costs
+from rankbook.exceptions import LabelCostWarning
 from rankbook.models import COCR
 
 
@@ -138,6 +140,29 @@ def test_counting_rule_costs_at_most_the_weighted_errors(kind):
         assert all(convex)
 
 
+@pytest.mark.parametrize(
+    ("entry", "value", "rows"), [((0, 3), 0.5, [0]), ((3, 0), 1.5, [3]), ((2, 0), 0.0, [2])]
+)
+def test_costs_that_are_not_v_shaped_are_fitted_with_a_word(entry, value, rows):
+    X, y, _ = sample()
+    c = costs.ordinal(4, "absolute").astype(float)
+    c[entry] = value
+    with pytest.warns(LabelCostWarning, match=rf"not V-shaped in rows \{rows}:") as caught:
+        model = COCR(PlainLeastSquares(), c).fit(X, y)
+    assert caught[0].filename == __file__
+    for k, step in enumerate(np.abs(np.diff(c, axis=1)).T):
+        slow = LinearRegression().fit(X, y > k, sample_weight=step[y])
+        np.testing.assert_allclose(model.boundary_scores(X)[:, k], slow.predict(X), atol=1e-10)
+
+
+def test_level_steps_and_costs_of_right_labels_are_v_shaped():
+    X, y, _ = sample()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for c in (np.minimum(costs.ordinal(4, "squared"), 2), 1 + costs.ordinal(4, "oerr")):
+            COCR(label_costs=c).fit(X, y)
+
+
 def test_weights_are_copies_and_zero_weights_are_absent():
     X, y, _ = sample(n=60)
     repeats = np.arange(60) % 3
@@ -226,7 +251,8 @@ def test_in_a_grid_search():
         ({"label_costs": np.full((4, 4), np.nan)}, ValueError, "label_costs"),
         ({"label_costs": "cubic"}, ValueError, "label_costs"),
         ({"label_costs": np.zeros((4, 4))}, ValueError, "label_costs must tell labels"),
-        ({"base": "linear"}, TypeError, "base must be a scikit-learn regressor"),
+        ({"base": "linear"}, TypeError, "base must be an instance of a scikit-learn regressor"),
+        ({"base": Ridge}, TypeError, "base must be an instance of a scikit-learn regressor"),
         ({"weighting": "none"}, ValueError, "weighting"),
     ],
 )
