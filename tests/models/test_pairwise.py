@@ -534,7 +534,8 @@ def test_a_part_unlike_the_whole_costs_steps_and_nothing_else():
 def test_a_start_that_loses_much_on_the_rest_is_not_taken():
     X, y, rng = sample(n=21_000, p=2, K=2)
     left_out = np.setdiff1d(np.arange(len(y)), PairSums(y).thinned(0.25))[0]
-    X[left_out] = np.where(y[left_out], -1, 1) * 40.0 * np.ones(2)
+    apart = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
+    X[left_out] = (-1 if y[left_out] else 1) * 60.0 * apart / np.linalg.norm(apart)
     found = PairwiseRanker("exponential", alpha=1e-3).fit(X, y)
     scores = X @ found.coef_
     top, low = scores[y == 1], scores[y == 0]
