@@ -148,6 +148,17 @@ def test_cocr(sample, label_costs, weighted):
 
 
 @pytest.mark.parametrize(
+    "estimator", [ValueRegularizedRanker(), PairwiseRanker(alpha=1e-3, tol=1e-18)]
+)
+def test_blocks_may_weigh_differently(sample, estimator):
+    X, y, qid, _ = sample
+    weights = np.repeat([1.0, 20.0, 0.3, 4.0], CHUNKS) * (1 + np.arange(N) % 3)
+    memory, blocks = both(estimator, X, y, qid, weights)
+    close(blocks.coef_, memory.coef_)
+    close(blocks.objective_, memory.objective_)
+
+
+@pytest.mark.parametrize(
     "estimator", [CumulativeLink(), PairwiseRanker("exponential", tol=1e-18), COCR()]
 )
 def test_labels_are_in_declared_order(sample, estimator):

@@ -124,6 +124,7 @@ class TestCompare:
             (np.nan, np.nan),
             (np.inf, np.inf),
             (np.True_, True),
+            (np.array(True), True),
             ([True, False], np.array([True, False])),
             ("abc", "abc"),
             (None, None),

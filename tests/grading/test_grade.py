@@ -150,6 +150,7 @@ READY, SOME = b'{"ready": []}', b'{"value": 0.5, "intact": true}'
         ([READY, b'{"value": {"pickle": "x"}}', SOME, SOME], "failed", "kind 'pickle'"),
         ([READY, b'{"refused": "a thing"}', SOME, SOME], "failed", "returned a thing"),
         ([READY, b'{"refused": 3}', SOME, SOME], "failed", "something unreadable"),
+        ([READY, b'{"forbidden": true}'], "forbidden", "what this question does not allow"),
         ([READY, b'{"error": []}'], "error", "In case 1 of 3: something unreadable"),
         ([READY, b'{"value": {"array": ["<f8", [0], ""]}}'] + [SOME] * 2, "failed", "a number"),
     ],

@@ -184,3 +184,9 @@ def test_a_statement_that_cannot_be_analysed_is_not_trusted():
 )
 def test_ways_around_it_are_noted(code):
     assert read_source([HEAD, code]).tricks
+
+
+@pytest.mark.parametrize("line", ["from sys import settrace", "import threading as t"])
+def test_an_import_of_a_trick_is_one(line):
+    assert read_source([line]).tricks
+    assert not read_source(["import math as t"]).tricks

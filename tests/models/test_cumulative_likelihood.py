@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_allclose
 
 from rankbook._links import LINKS
+from rankbook._softplus import log_total
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
+from rankbook.models._cumulative_fit import _flat_directions
 from rankbook.models._cumulative_likelihood import Likelihood, fit
 from rankbook.solvers.newton import minimize
 from tests.models.clm_samples import (
@@ -191,3 +194,20 @@ def test_a_large_sample_ends_where_a_start_without_help_does():
     alone = minimize(likelihood, likelihood.start(), tol=1e-14 * design.total)
     assert helped.n_iter < alone.n_iter
     np.testing.assert_allclose(helped.x, alone.x, rtol=0, atol=1e-6)
+
+
+def test_logarithms_of_tiny_factors_do_not_underflow():
+    factors = np.array([1e-19, 1e-300, 2.0])
+    weights = np.array([1.0, 2.0, 3.0])
+    assert_allclose(log_total(factors, None, 3), np.log(factors).sum(), rtol=1e-14)
+    assert_allclose(log_total(factors, weights, 3), weights @ np.log(factors), rtol=1e-14)
+    many = np.full(40, 1e-19)
+    assert_allclose(log_total(many, None, 40), -19 * 40 * np.log(10), rtol=1e-13)
+    assert_allclose(log_total(1e-3, None, 5), 5 * np.log(1e-3), rtol=1e-14)
+
+
+def test_flat_directions_are_those_without_curvature():
+    assert _flat_directions(np.diag([2.0, 1.0])).shape == (2, 0)
+    found = _flat_directions(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    assert_allclose(np.abs(found), np.full((2, 1), 0.5**0.5), rtol=1e-12)
+    assert_allclose(found.sum(), 0.0, atol=1e-12)

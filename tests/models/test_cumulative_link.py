@@ -176,3 +176,9 @@ def test_a_loose_tolerance_ends_with_one_more_step():
     # Newton's error is squared at each step: 0.15, 0.009, 0.00005.
     for tol, error in ((1e-2, 0.02), (1e-3, 2e-4), (1e-6, 1e-8)):
         assert np.abs(CumulativeLink(tol=tol).fit(X, y).params_ - exact).max() < error
+
+
+def test_weights_may_not_leave_one_class():
+    X, y = np.arange(6.0)[:, None], np.repeat([0, 1, 2], 2)
+    with pytest.raises(ValueError, match=r"at least 2 classes, got \[1\]"):
+        CumulativeLink().fit(X, y, sample_weight=(y == 1).astype(float))

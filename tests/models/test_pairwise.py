@@ -22,6 +22,9 @@ from rankbook import costs as cost_schemes
 from rankbook import losses
 from rankbook.exceptions import CollinearityWarning, CostConditionError, SeparationWarning
 from rankbook.models import PairwiseRanker, UnivariateRanker
+from rankbook.models._pair_objective import PairRisk, solve
+from rankbook.solvers import PairSums
+from rankbook.solvers.design import Design
 
 LOSSES = ["exponential", "logistic", "squared_hinge", "hinge", "squared"]
 
@@ -489,3 +492,53 @@ def test_smooth_gap_is_the_ridges_bound(loss):
     bound = gradient @ gradient / (2 * alpha) / early.objective_
     assert early.dual_gap_ == pytest.approx(bound, rel=1e-5, abs=1e-15)
     assert early.objective_ * (1 - early.dual_gap_) <= late.objective_ * (1 + 1e-9)
+
+
+def pair_risk(X, y, loss="exponential", alpha=0.1):
+    p = X.shape[1]
+    sums = PairSums(y, loss)
+    return PairRisk(Design(X, np.zeros(p), np.ones(p)), sums, np.full(p, alpha))
+
+
+def test_points_that_overflow_are_infinitely_bad():
+    X, y, _ = sample()
+    risk = pair_risk(1e200 * X, y)
+    far = np.full(4, 1e120)
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert risk.point(far) is None and risk.value(far) == np.inf
+        assert risk.value_gradient_hessian(far) == (np.inf, None, None)
+
+
+def test_parts_that_are_too_small_are_none():
+    X, y, _ = sample(n=500)
+    risk = pair_risk(X, y)
+    assert risk.thinned(0.1) is None
+    rows = risk.sums.thinned(0.5)
+    assert risk.thinned(0.5).design.shape[0] == len(rows) > 100
+    # A part of one class has no pairs.
+    alone = pair_risk(X, np.isin(np.arange(500), rows).astype(int))
+    assert alone.thinned(0.5) is None
+
+
+def test_a_part_unlike_the_whole_costs_steps_and_nothing_else():
+    X, y, rng = sample(n=400, p=3)
+    risk = pair_risk(X, y, "logistic", 1e-3)
+    unlike = pair_risk(1e-3 * rng.normal(size=(400, 3)), rng.permutation(y), "logistic", 1e-3)
+    exact = solve(risk, np.zeros(3), 100, tol=1e-12)
+    helped = solve(risk.in_basis(None, unlike), np.zeros(3), 200, tol=1e-12)
+    assert helped.converged and helped.n_iter > exact.n_iter
+    np.testing.assert_allclose(helped.x, exact.x, rtol=1e-5)
+    np.testing.assert_allclose(helped.value, exact.value, rtol=1e-10)
+
+
+def test_a_start_that_loses_much_on_the_rest_is_not_taken():
+    X, y, rng = sample(n=21_000, p=2, K=2)
+    left_out = np.setdiff1d(np.arange(len(y)), PairSums(y).thinned(0.25))[0]
+    apart = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
+    X[left_out] = (-1 if y[left_out] else 1) * 60.0 * apart / np.linalg.norm(apart)
+    found = PairwiseRanker("exponential", alpha=1e-3).fit(X, y)
+    scores = X @ found.coef_
+    top, low = scores[y == 1], scores[y == 0]
+    value = np.exp(-top).mean() * np.exp(low).mean() + 0.5e-3 * found.coef_ @ found.coef_
+    np.testing.assert_allclose(found.objective_, value, rtol=1e-9)
+    assert found.objective_ < 1.0 and found.dual_gap_ < 1e-6

@@ -439,3 +439,9 @@ def test_group_sizes_are_queries(data):
 def test_weights_whose_products_leave_the_floats_are_refused():
     with pytest.raises(ValueError, match="sample_weight must give pairs a finite total weight"):
         ValueRegularizedRanker().fit([[0.0], [1.0]], [0, 1], sample_weight=[1e200, 1e200])
+
+
+def test_gradients_that_do_not_converge_are_told(monkeypatch):
+    monkeypatch.setattr(_normal_equations, "cg", lambda *_, **__: (np.zeros(2), 40))
+    with pytest.raises(RuntimeError, match="did not converge in 40 steps; raise alpha"):
+        _normal_equations._conjugate_gradients(np.eye(2), np.ones(2), np.ones(2), np.ones(2))

@@ -63,3 +63,14 @@ def test_it_says_when_steps_run_out():
     found = solve(program, matrix, max_iter=2)
     assert not found.converged and found.gap > 1e-6
     assert found.primal >= solve(program, matrix).dual
+
+
+def test_a_kernel_of_full_rank_is_dense(monkeypatch):
+    program, matrix, K = problem(n=60)
+    monkeypatch.setattr(_kernel_systems, "_SMALL", 10)
+    monkeypatch.setattr(_kernel_systems, "_WORTHWHILE_RANK", 0.1)
+    system, low = _kernel_systems.kernel_system(matrix, 1e-6, None, 2e9)
+    assert isinstance(system, _kernel_systems.Dense) and low is None
+    vector = np.arange(60.0)
+    assert_allclose(system.product(vector), K @ vector, rtol=1e-12)
+    assert solve(program, matrix).converged

@@ -349,3 +349,8 @@ def test_bad_scores():
         sums.at(["a", "b"])
     with pytest.raises(ValueError, match="v and y must have the same length"):
         sums.at([1.0, 2.0]).hessian_product([1.0])
+
+
+def test_weights_whose_products_overflow_are_refused():
+    with pytest.raises(ValueError, match="pairs a finite total weight"):
+        PairSums([0, 1], sample_weight=[1e200, 1e200])
