@@ -36,10 +36,9 @@ class Block:
         self.starts = cast(Any, None if new is None else np.flatnonzero(new))
         if new is not None:
             self.sizes = np.diff(self.starts, append=new.size)
-            n_groups = np.count_nonzero(new, axis=1)
-            self.first_groups = np.cumsum(n_groups) - n_groups
-            self.row = np.repeat(np.arange(self.n_rows), n_groups)
-            self.above = self.starts - self.row * self.width
+            self.first_groups = np.searchsorted(self.starts, np.arange(0, new.size, self.width))
+            first = np.repeat(self.starts[self.first_groups], self._n_groups)
+            self.above = self.starts - first
 
     @property
     def exists(self) -> np.ndarray:
@@ -63,6 +62,15 @@ class Block:
     def hits(self, threshold: float) -> np.ndarray:
         """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
         return self.grades > threshold
+
+    @property
+    def _n_groups(self) -> np.ndarray:
+        return np.diff(self.first_groups, append=self.starts.size)
+
+    @cached_property
+    def row(self) -> np.ndarray:
+        """The row of each group."""
+        return np.repeat(np.arange(self.n_rows), self._n_groups)
 
     @cached_property
     def tally(self) -> Tally | None:
@@ -92,7 +100,9 @@ class Block:
         if self._inverse_ranks is None or self._inverse_ranks[0] != k:
             harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, self.width + 1))])
             harmonic[k:] = harmonic[k]
-            self._inverse_ranks = k, harmonic[self.above + self.sizes] - harmonic[self.above]
+            ranks = harmonic.take(self.above + self.sizes)
+            ranks -= harmonic.take(self.above)
+            self._inverse_ranks = k, ranks
         return self._inverse_ranks[1]
 
     def group_sums(self, values: np.ndarray) -> np.ndarray:
@@ -119,9 +129,11 @@ class Block:
         """
         total = np.concatenate([[0.0], np.cumsum(weights)])
         top = self.top(weights.size)
-        above, size = self.above[top], self.sizes[top]
+        above, size = self.above.take(top), self.sizes.take(top)
         last = np.minimum(above + size, weights.size)
-        values = sums / size * (total[last] - total[above])
+        values = total.take(last) - total.take(above)
+        values *= sums
+        values /= size
         return np.add.reduceat(values, np.flatnonzero(above == 0))
 
     def top_group_sums(self, function: Function, k: int) -> np.ndarray:
@@ -129,7 +141,7 @@ class Block:
         top = self.top(k)
         if self.tally is not None:
             grades = np.arange(float(self.tally.n_grades))
-            return np.asarray(function(grades)) @ self.tally.counts(top)
+            return self.tally.sums(np.asarray(function(grades), dtype=float), top)
         columns = int((self.above + self.sizes)[top].max())
         near = self.above < columns
         starts = self.row[near] * columns + self.above[near]

@@ -2,8 +2,9 @@
 
 What a group of ties adds depends on how many items of each grade it has, and on how many items are
 above it. Few items: the mean products E_t of `metrics.lists` are computed once for each
-composition that may occur, and what they add once for each number of items above. More, all within the cut-off: an integral. A group that the cut-off
-divides, and grades too many to be counted: its symmetric polynomials.
+composition that may occur, and what they add once for each number of items above. More, all within
+the cut-off: an integral. A group that the cut-off divides, and grades too many to be counted: its
+symmetric polynomials.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ class _Groups:
             stops = stop(np.arange(float(tally.n_grades)))
             with np.errstate(divide="ignore"):
                 logs = np.maximum(np.log1p(-stops), _NEVER)
-            self.reached = np.exp(logs @ tally.above())
+            self.reached = np.exp(tally.sums_above(logs))
             limit, self.values = _small_groups(block, tally, stops, self.k, tables)
             groups = np.flatnonzero(block.sizes >= limit)
-            sums = stops @ tally.counts(groups)
+            sums = tally.sums(stops, groups)
         # Right where only one item of the group can stop the reader: E_t falls by equal steps.
         sums *= block.inverse_ranks(self.k)[groups] / block.sizes[groups]
         self.values[groups] = sums
@@ -130,7 +131,7 @@ def _small_groups(
     if key not in tables:
         tables[key] = _table(stops, limit, tally.radix, block.width, k)
     place, table = tables[key]
-    return limit, table.take(place.take(tally.codes) + block.above)
+    return limit, table.take(place.take(tally.codes()) + block.above)
 
 
 def _table(

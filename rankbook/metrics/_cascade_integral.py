@@ -36,6 +36,8 @@ _CLASSES = np.unique(np.round(2.0 ** np.arange(1, 20, 0.5)).astype(np.intp))
 _CHUNK = 1 << 16
 # Groups whose functionals are kept at once, so that memory stays bounded.
 _GROUPS = 1 << 17
+# A sort finds what codes beyond this occur, a table those up to it.
+_TABLE = 1 << 18
 # Steps of a recursion whose coefficients are computed at once.
 _STEPS = 128
 
@@ -49,23 +51,32 @@ def integral_cascade(
     """
     sizes = counts.sum(axis=0)
     kind = np.searchsorted(_CLASSES, np.minimum(sizes, _nodes_needed(stops @ counts, sizes, above)))
-    # Groups of one size and place share their weights: they are brought next to each other.
-    pair = sizes.astype(np.intp) * (int(above.max()) + 1) + above
-    # As integers that hold the place too: values are sorted several times faster than places.
-    bits = sizes.size.bit_length()
-    order = np.sort(pair << bits | np.arange(sizes.size)) & ((1 << bits) - 1)
     values = np.empty(sizes.size)
-    for part in np.split(order, range(_GROUPS, order.size, _GROUPS)):
-        new = np.diff(pair[part], prepend=-1) != 0
-        which, first = np.cumsum(new) - 1, part[new]
+    for begin in range(0, sizes.size, _GROUPS):
+        part = slice(begin, begin + _GROUPS)
+        # Groups of one size and place share their functional.
+        first, which = _alike(sizes[part].astype(np.intp), above[part])
         most = min(int(_CLASSES[kind[part].max()]), int(sizes[part].max()))
-        functionals = _functional(most, sizes[first], above[first])
+        functionals = _functional(most, sizes[part][first], above[part][first])
         for level in np.flatnonzero(np.bincount(kind[part])):
             similar = np.flatnonzero(kind[part] == level)
-            groups = part[similar]
+            groups = begin + similar
             n = min(int(_CLASSES[level]), int(sizes[groups].max()))
             values[groups] = _at_nodes(stops, counts, groups, functionals[:, :n], which[similar])
     return inverse_ranks / sizes * values
+
+
+def _alike(sizes: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A group of each size and place that occurs, and for every group the number of its like."""
+    code = sizes * (int(above.max()) + 1) + above
+    if code.max() > _TABLE:
+        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+        return first, which
+    table = np.full(int(code.max()) + 1, -1)
+    table[code] = np.arange(code.size)
+    first = table[table >= 0]
+    table[code[first]] = np.arange(first.size)
+    return first, table[code]
 
 
 def _at_nodes(
@@ -75,9 +86,10 @@ def _at_nodes(
     functionals: np.ndarray,
     which: np.ndarray,
 ) -> np.ndarray:
-    """Integrals by as many nodes as the functionals, of which `which` is the group's, have terms."""
+    """Integrals with as many nodes as the functionals have terms; `which` is that of a group."""
     n = functionals.shape[1]
     node, transform = _rule(n)
+    weights = functionals @ transform
     passes = 1 - stops[:, None] * node
     logs, ratios = np.log(passes), stops[:, None] / passes
     values = np.empty(groups.size)
@@ -87,9 +99,7 @@ def _at_nodes(
         at_nodes = part @ logs
         np.exp(at_nodes, out=at_nodes)
         at_nodes *= part @ ratios
-        low, high = which[now][0], which[now][-1] + 1
-        weights = functionals[low:high] @ transform
-        values[now] = np.einsum("gn,gn->g", at_nodes, weights.take(which[now] - low, axis=0))
+        values[now] = np.einsum("gn,gn->g", at_nodes, weights.take(which[now], axis=0))
     return values
 
 

@@ -38,7 +38,7 @@ __all__ = [
 _LARGEST_SMALL_GRADE = 255
 
 # Places in a matrix: few enough that it and its temporaries stay in the processor's cache.
-_CHUNK = 1 << 16
+_CHUNK = 1 << 17
 
 # Matrices are put together up to this number of groups of ties: many enough for a numpy call.
 _GROUPS = 1 << 14
@@ -247,20 +247,23 @@ def _sorted_together(
     last_bits = (1 << int(grades.max()).bit_length()) - 1
     # Not -scores: a negative zero has other bits than zero.
     falling = 0.0 - scores
-    keys = falling.view(np.int64) & ~last_bits
-    keys |= grades
-    falling.sort(axis=1)
-    bits = falling.view(np.uint64)
-    changes = bits[:, 1:] ^ bits[:, :-1]
+    bits = falling.view(np.int64)
+    spare = not np.bitwise_or.reduce(bits, axis=None) & last_bits
+    keys = bits | grades if spare else bits & ~last_bits | grades
+    # As floats, which they are still: an infinite score is padding, whose grade is 0.
+    keys.view(float).sort(axis=1)
+    if not spare:
+        falling.sort(axis=1)
+    ranked = (keys & ~last_bits if spare else bits).view(np.uint64)
+    changes = ranked[:, 1:] ^ ranked[:, :-1]
     new = np.empty(scores.shape, dtype=bool)
     new[:, 0] = True
     np.not_equal(changes, 0, out=new[:, 1:])
-    # One less, so that no change is the largest number there is.
-    changes -= np.uint64(1)
-    if changes.min(initial=last_bits) < last_bits:
-        return None
-    # As floats, which they are still: an infinite score is padding, whose grade is 0.
-    keys.view(float).sort(axis=1)
+    if not spare:
+        # One less, so that no change is the largest number there is.
+        changes -= np.uint64(1)
+        if changes.min(initial=last_bits) < last_bits:
+            return None
     keys &= last_bits
     return keys.astype(np.uint8), new
 

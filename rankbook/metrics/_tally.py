@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,17 +49,25 @@ class Tally:
         self._n_items = block.sizes
         if block.padded:
             # Padding is the last group of its row.
-            last = np.append(block.first_groups[1:], block.row.size) - 1
+            last = np.append(block.first_groups[1:], block.starts.size) - 1
             self._padding = last[block.lengths < block.width]
             self._n_items = block.sizes.copy()
             self._n_items[self._padding] = 0
 
-    def counts(self, groups: np.ndarray | slice = slice(None)) -> np.ndarray:
+    def codes(self) -> np.ndarray:
+        """sum_g c_g radix^g of the counts c of each group with fewer items, else zero."""
+        raise NotImplementedError
+
+    def counts(self, groups: np.ndarray) -> np.ndarray:
         """Items of each grade (rows) in each group (columns)."""
         raise NotImplementedError
 
-    def above(self) -> np.ndarray:
-        """The same of the items that stand above each group in its row."""
+    def sums(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """The sum of a weight of each grade over the items of each group."""
+        raise NotImplementedError
+
+    def sums_above(self, weights: np.ndarray) -> np.ndarray:
+        """The same over the items that stand above each group in its row."""
         raise NotImplementedError
 
     def of_rows(self) -> np.ndarray:
@@ -91,7 +98,7 @@ class _Packed(Tally):
         digit[-1] = 0
         code = self.radix ** np.arange(n_grades) % (1 << _CODE_BITS)
         weight = (code.astype(np.uint64) << np.uint64(_COUNT_BITS)).view(np.int64) + digit
-        sums = np.take(weight, block.grades)
+        sums = weight.take(block.grades)
         np.cumsum(sums, axis=1, out=sums)
         ends = sums.ravel().take(block.starts + (block.sizes - 1))
         self._above = np.empty_like(ends)
@@ -102,11 +109,26 @@ class _Packed(Tally):
         if block.padded:
             self._packed[self._padding] = 0
 
-    def counts(self, groups: np.ndarray | slice = slice(None)) -> np.ndarray:
+    def counts(self, groups: np.ndarray) -> np.ndarray:
         return self._digits(self._packed[groups], self._n_items[groups])
 
-    def above(self) -> np.ndarray:
-        return self._digits(self._above, self._block.above)
+    def sums(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        return self._weighted(weights, self._packed[groups], self._n_items[groups])
+
+    def sums_above(self, weights: np.ndarray) -> np.ndarray:
+        return self._weighted(weights, self._above, self._block.above)
+
+    def _weighted(self, weights: np.ndarray, packed: np.ndarray, n_items: np.ndarray) -> np.ndarray:
+        # Digits stay at their places: as floats they are exact there, and weights move instead.
+        digits = np.empty((self.n_grades - 1, packed.size))
+        for grade in range(self.n_grades - 1):
+            digits[grade] = packed & ((1 << self._bits) - 1) << self._bits * grade
+        unit = 2.0 ** (-self._bits * np.arange(self.n_grades - 1))
+        # The highest grade has what the others leave.
+        last = n_items - unit @ digits
+        last *= weights[-1]
+        last += (weights[:-1] * unit) @ digits
+        return np.asarray(last)
 
     def of_rows(self) -> np.ndarray:
         counts = self._digits(self._rows, np.full(self._rows.size, self._block.width))
@@ -133,13 +155,12 @@ class _Packed(Tally):
     def _exceeding(self, threshold: float, packed: np.ndarray, n_items: np.ndarray) -> np.ndarray:
         if threshold >= self.n_grades - 1:
             return np.zeros(packed.size)
-        for grade in range(int(threshold) + 1):
-            n_items = n_items - (packed >> self._bits * grade & ((1 << self._bits) - 1))
-        return n_items.astype(float)
+        hits = n_items - (packed & ((1 << self._bits) - 1))
+        for grade in range(1, int(threshold) + 1):
+            hits -= packed >> self._bits * grade & ((1 << self._bits) - 1)
+        return hits.astype(float)
 
-    @cached_property
     def codes(self) -> np.ndarray:
-        """sum_g c_g radix^g of the counts c of each group that is small, else zero."""
         codes = (self._packed.view(np.uint64) >> np.uint64(_COUNT_BITS)).view(np.int64)
         codes *= self._n_items < self.radix
         return codes
@@ -156,11 +177,14 @@ class _Dense(Tally):
         if block.padded:
             self._counts[0, self._padding] = 0
 
-    def counts(self, groups: np.ndarray | slice = slice(None)) -> np.ndarray:
+    def counts(self, groups: np.ndarray) -> np.ndarray:
         return self._counts[:, groups]
 
-    def above(self) -> np.ndarray:
-        return self._block.sums_above(self._counts)
+    def sums(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        return np.asarray(weights @ self._counts[:, groups])
+
+    def sums_above(self, weights: np.ndarray) -> np.ndarray:
+        return np.asarray(weights @ self._block.sums_above(self._counts))
 
     def of_rows(self) -> np.ndarray:
         return np.add.reduceat(self._counts, self._block.first_groups, axis=1)

@@ -12,15 +12,21 @@ from rankbook.metrics._blocks import Block
 
 __all__ = ["mean_average_precision", "mean_first_relevant", "mean_push"]
 
+# Widths whose third power is an integer in numpy.
+_NARROW = 1 << 20
+
 
 def mean_average_precision(block: Block, threshold: float, k: int | None) -> np.ndarray:
     """Average precision: (r/m) (c + 1 + (t-1)(r-1)/(m-1)) / (a + t), summed over t <= k - a."""
     k = block.width if k is None else min(k, block.width)
     relevant, found = block.group_hits(threshold)
-    size, inverse_ranks = block.sizes, block.inverse_ranks(k)
-    n_places = size if k == block.width else np.clip(k - block.above, 0, size)
-    # (t - 1) / (a + t) = 1 - (a + 1) / (a + t) sums to the places less a + 1 of their inverse ranks.
-    sums = n_places - (block.above + 1) * inverse_ranks
+    # Floats: numpy is slow where types are mixed.
+    size, above, inverse_ranks = block.sizes * 1.0, block.above * 1.0, block.inverse_ranks(k)
+    n_places = size if k == block.width else np.clip(k - above, 0, size)
+    # (t - 1) / (a + t) = 1 - (a + 1) / (a + t): the places, less a + 1 times their inverse ranks.
+    above += 1
+    above *= inverse_ranks
+    sums = n_places - above
     sums *= relevant - 1
     sums /= np.maximum(size - 1, 1)
     sums += (found + 1) * inverse_ranks
@@ -37,11 +43,14 @@ def mean_first_relevant(block: Block, threshold: float, k: int | None) -> np.nda
     values = np.zeros(block.n_rows)
     if groups.size == 0:
         return values
-    # Many groups are alike.
-    code = (relevant[groups].astype(np.intp) * block.width + block.sizes[groups]) * block.width
-    _, first, alike = np.unique(
-        code + block.above[groups], return_index=True, return_inverse=True
-    )
+    # Many groups are alike. Wide rows are few, and their codes would overflow.
+    first = alike = np.arange(groups.size)
+    width = block.width + 1
+    if width < _NARROW:
+        code = (relevant[groups].astype(np.intp) * width + block.sizes[groups]) * width
+        _, first, alike = np.unique(
+            code + block.above[groups], return_index=True, return_inverse=True
+        )
     first = groups[first]
     r, size, above = (v[first, None] for v in (relevant, block.sizes, block.above))
     place = np.arange(1, int((size - r).max()) + 2)
@@ -51,7 +60,8 @@ def mean_first_relevant(block: Block, threshold: float, k: int | None) -> np.nda
     hazard[:, 1:] *= reached[:, :-1]
     if k is not None:
         hazard[above + place > k] = 0
-    values[block.row[groups]] = (hazard / (above + place)).sum(axis=1)[alike]
+    rows = np.searchsorted(block.first_groups, groups, side="right") - 1
+    values[rows] = (hazard / (above + place)).sum(axis=1)[alike]
     return values
 
 

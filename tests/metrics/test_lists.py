@@ -267,6 +267,76 @@ def test_integer_scores_are_ranked_exactly(measure):
     assert measure(y, scores) == measure(y, [0, 2, 1])
 
 
+@every_measure
+def test_scores_that_differ_in_their_last_bits_are_no_ties(name):
+    """Grades are sorted as last bits of scores, where these are not needed to tell them apart."""
+    measure, _ = MEASURES[name]
+    rng = np.random.default_rng(13)
+    y, ranks = rng.integers(0, 5, 40), rng.integers(-8, 9, 40)
+    expected = measure(y, ranks)
+    one = np.array([-1.0, 1.0])
+    for beyond in (1, 2, 3, 8, 9):
+        # Neighbours of one, and numbers next to zero, on both sides.
+        near = one.view(np.int64) + beyond * np.abs(ranks)[:, None]
+        near = near.view(float)[np.arange(40), (ranks > 0).astype(int)]
+        near[ranks == 0] = 0.0
+        for scores in (near, ranks * beyond * 5e-324, ranks * 2e307):
+            assert measure(y, scores) == expected
+    zeros = np.where(rng.random(40) < 0.5, 0.0, -0.0)
+    assert measure(y, np.where(ranks > 3, 1.0, zeros)) == measure(y, np.where(ranks > 3, 1, 0))
+
+
+@pytest.mark.parametrize("name", ["dcg", "ap", "rr", "err"])
+@pytest.mark.parametrize(("highest", "n"), [(4, 4095), (4, 8191), (1, 900), (12, 15), (48, 3)])
+def test_counts_that_an_integer_holds_and_others_agree(name, highest, n):
+    """An irrelevant item at the bottom of a list changes nothing, nor does another query."""
+    measure, _ = MEASURES[name]
+    if name == "err":
+        measure = m.err
+    rng = np.random.default_rng(n)
+    y, scores = rng.integers(0, highest + 1, n), rng.integers(0, 3 + n // 20, n)
+    y[rng.random(n) < 0.8] = 0
+    y[0] = highest
+    once = measure(y, scores)
+    longer = [*y, 0], [*scores, -1]
+    assert_allclose(measure(*longer), once, rtol=1e-13)
+    qid = np.repeat([0, 1], [n, n + 1])
+    both = measure([*y, *longer[0]], [*scores, *longer[1]], qid=qid, per_query=True)
+    assert_allclose(both, [once, once], rtol=1e-13)
+
+
+@every_measure
+@pytest.mark.parametrize("k", [None, 5])
+def test_queries_of_one_length_together_and_apart(name, k):
+    measure, _ = MEASURES[name]
+    rng = np.random.default_rng(14)
+    y, scores = rng.integers(0, 5, (60, 12)), rng.integers(0, 4, (60, 12))
+    y[:, :6] *= rng.integers(0, 2, (60, 1))
+    qid = np.repeat(np.arange(60), 12)
+    together = measure(y.ravel(), scores.ravel(), k=k, qid=qid, per_query=True)
+    apart = [measure(*row, k=k, per_query=True)[0] for row in zip(y, scores, strict=True)]
+    assert_allclose(together, apart, rtol=1e-13)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [int, float])
+def test_a_reader_who_surely_stops(kind):
+    """Where floats round 1 - 2^-60 to 1 its logarithm is infinite, and nothing comes after."""
+    y = np.r_[60, np.zeros(300)].astype(kind)
+    scores = np.r_[np.ones(150), np.zeros(151)]
+    expected = (1 / np.arange(1, 151)).sum() / 150
+    assert_allclose(m.err(y, scores), expected, rtol=1e-13)
+    assert_allclose(m.err([60, 60, 60], [0, 0, -1]), 1.0)
+
+
+def test_tied_cascade_far_down_a_list():
+    rng = np.random.default_rng(4)
+    y = np.r_[np.zeros(14_000), rng.choice([0, 0, 1, 4], 100)].astype(int)
+    scores = np.r_[np.arange(14_000, 0, -1), np.repeat([0, -1, -2, -3], [30, 30, 20, 20])]
+    expected = float(_exact_cascade(y, scores, None, 4))
+    assert_allclose(m.err(y, scores, max_grade=4), expected, rtol=2e-14)
+
+
 @pytest.mark.parametrize("n", [300, 512, 513, 700])
 @pytest.mark.parametrize("k", [None, 7])
 def test_large_tie_groups_with_few_and_many_grades(n, k):
