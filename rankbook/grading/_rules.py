@@ -138,7 +138,9 @@ def _note_private(node: ast.AST, source: Source) -> None:
         found.append(f"{_root(node)}.{node.attr}")
     for dotted in found:
         parts = dotted.split(".")
-        if any(part.startswith("_") and not part.startswith("__") for part in parts):
+        if dotted != "os._exit" and any(
+            part.startswith("_") and not part.startswith("__") for part in parts
+        ):
             source.tricks.add(dotted)
 
 
