@@ -61,6 +61,10 @@ class Question:
     accepts : callable, optional
         For questions with many right answers: from the answer and what `reference` returned to
         an empty string, or to what is wrong.
+    together : callable, optional
+        What answers have to do with each other, as where a seed decides: from all answers, each of
+        them right by itself, and all that `reference` returned to an empty string, or to what is
+        wrong.
     answer : str, default=""
         What is handed to `check`, for the table of exercises.
     """
@@ -75,6 +79,7 @@ class Question:
     forbidden: tuple[str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
     accepts: Callable[[Any, Any], str] | None = None
+    together: Callable[[Sequence[Any], Sequence[Any]], str] | None = None
     answer: str = ""
 
     def compare(self, answer: object, expected: object) -> Verdict:
@@ -107,6 +112,24 @@ class Question:
         hint = self.hints.get(kind, "")
         return Verdict(False, f"{text}.{' ' if hint else ''}{hint}")
 
+    def compare_all(self, answers: Sequence[object], expected: Sequence[object]) -> Verdict:
+        """Judge whether answers that are right one by one are so together.
+
+        Parameters
+        ----------
+        answers : sequence
+            What the student's function returned, an entry for each instance.
+        expected : sequence
+            What `reference` returned for the same instances.
+
+        Returns
+        -------
+        Verdict
+            With a message that says what does not fit.
+        """
+        text = self.together(answers, expected) if self.together else ""
+        return Verdict(not text, f"{text}." if text else "the values fit together.")
+
     def grade(self, values: Sequence[object], rng: np.random.Generator) -> Verdict:
         """Judge the values of all instances.
 
@@ -125,13 +148,12 @@ class Question:
         instances = self.instances(rng)
         if len(values) != len(instances):
             return Verdict(False, f"{len(values)} values came back for {len(instances)} cases.")
-        verdicts = [
-            self.compare(value, self.reference(*arguments))
-            for value, arguments in zip(values, instances, strict=True)
-        ]
+        expected = [self.reference(*arguments) for arguments in instances]
+        verdicts = [self.compare(*pair) for pair in zip(values, expected, strict=True)]
         wrong = [verdict for verdict in verdicts if not verdict.passed]
         if not wrong:
-            return Verdict(True, f"all {len(verdicts)} cases are right.")
+            fit = self.compare_all(values, expected)
+            return Verdict(True, f"all {len(verdicts)} cases are right.") if fit else fit
         right = len(verdicts) - len(wrong)
         return Verdict(
             False, f"{right} of {len(verdicts)} cases are right; in one, {wrong[0].message}"

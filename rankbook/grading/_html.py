@@ -65,8 +65,11 @@ def table(
 
 def bars(title: str, description: str, labels: Sequence[str], values: Sequence[float]) -> str:
     """Return columns, drawn as SVG, with their values written above."""
-    width, height, bottom = 640, 260, 220
+    width, bottom = 640, 220
     step = (width - 40) / max(len(values), 1)
+    # Labels that would touch stand in two lines, by turns.
+    lines = 2 if 8 * max(map(len, labels), default=0) > step else 1
+    height = 240 + 20 * lines
     top = max([*values, 1e-9])
     parts = [
         f'<svg role="img" viewBox="0 0 {width} {height}" aria-label="{escape(description)}">'
@@ -80,6 +83,6 @@ def bars(title: str, description: str, labels: Sequence[str], values: Sequence[f
             f'<rect x="{x + 0.1 * step:.1f}" y="{bottom - tall:.1f}" '
             f'width="{0.8 * step:.1f}" height="{tall:.1f}"/>'
             f'<text {middle} y="{bottom - tall - 5:.1f}">{value:.3g}</text>'
-            f'<text {middle} y="{bottom + 18}">{escape(label)}</text>'
+            f'<text {middle} y="{bottom + 18 + 20 * (i % lines)}">{escape(label)}</text>'
         )
     return f"<figure>{''.join(parts)}</svg><figcaption>{escape(title)}</figcaption></figure>"

@@ -14,11 +14,16 @@ from rankbook.grading.runner import strip_magics
 # looks at a notebook that has one.
 MODULES = {"builtins", "concurrent", "ctypes", "gc", "importlib", "imp", "inspect", "joblib"}
 MODULES |= {"multiprocessing", "pkgutil", "runpy", "subprocess", "threading", "_thread"}
+MODULES |= {"asyncio", "code", "codeop", "marshal", "pickle", "pty"}
 NAMES = {"__import__", "eval", "exec", "compile", "__builtins__", "globals", "locals", "vars"}
 NAMES |= {"setattr"}
 ATTRIBUTES = {"_getframe", "_current_frames", "setprofile", "settrace", "__subclasses__", "f_back"}
 ATTRIBUTES |= {"meta_path", "tb_frame", "modules", "__globals__", "system", "popen", "__dict__"}
-ATTRIBUTES |= {"__getattr__", "__getattribute__", "__setattr__"}
+ATTRIBUTES |= {"__getattr__", "__getattribute__", "__setattr__", "__code__", "co_filename"}
+ATTRIBUTES |= {"CodeType", "FunctionType", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
+ATTRIBUTES |= {f"{how}{form}" for how in ("exec", "spawn") for form in ("l", "le", "lp", "lpe")}
+ATTRIBUTES |= {f"{how}{form}" for how in ("exec", "spawn") for form in ("v", "ve", "vp", "vpe")}
+ASKS = {"getattr", "attrgetter", "methodcaller"}  # their text names an attribute
 FILLS = {"append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"}
 FILLS |= {"__setitem__", "__iadd__", "__ior__"}
 BUILTINS = set(dir(builtins))
@@ -70,6 +75,8 @@ def read_source(cells: Sequence[str]) -> Source:
         for node in nodes:
             _note_imports(node, source)
             _note_tricks(node, source)
+        for node in nodes:
+            _note_private(node, source)
         for part in tree.body:
             statement = _statement(part)
             source.early |= statement.reads - set(source.definitions)
@@ -105,8 +112,35 @@ def _note_tricks(node: ast.AST, source: Source) -> None:
         source.tricks.add(node.id)
     elif isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
         source.tricks.add(node.attr)
+    elif isinstance(node, ast.MatchClass):
+        source.tricks |= ATTRIBUTES & set(node.kwd_attrs)
+    elif isinstance(node, ast.Call) and _last(node.func) in ASKS:
+        names = node.args[1:2] if _last(node.func) == "getattr" else node.args
+        for name in names:
+            if not isinstance(name, ast.Constant):
+                source.tricks.add(f"{_last(node.func)} with a computed name")
+            elif ATTRIBUTES & set(str(name.value).split(".")):
+                source.tricks.add(str(name.value))
     for _, dotted in _imported(node):
         if dotted.split(".")[0] in MODULES or dotted.split(".")[-1] in ATTRIBUTES:
+            source.tricks.add(dotted)
+
+
+def _last(node: ast.AST) -> str:
+    """The last name of a chain of attributes."""
+    return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _note_private(node: ast.AST, source: Source) -> None:
+    """A package's private parts, which are full of what it imports from others."""
+    found = [dotted for _, dotted in _imported(node)]
+    if isinstance(node, ast.Attribute) and _root(node) in source.aliases:
+        found.append(f"{_root(node)}.{node.attr}")
+    for dotted in found:
+        parts = dotted.split(".")
+        if dotted != "os._exit" and any(
+            part.startswith("_") and not part.startswith("__") for part in parts
+        ):
             source.tricks.add(dotted)
 
 

@@ -188,6 +188,8 @@ class _Grading:
         instances = _trusted(question, question.instances, rng)
         deadline = time.monotonic() + self.limits.question_seconds
         n_right, complaint, is_intact = 0, "", True
+        answers: list[Any] = []
+        wanted: list[Any] = []
         for number, arguments in enumerate(instances, start=1):
             request = {
                 "call": question.function,
@@ -208,26 +210,30 @@ class _Grading:
                 return self.end(
                     question, ERROR, f"In case {number} of {len(instances)}: {name} was raised."
                 )
-            passed, message = self._judge(question, arguments, reply)
+            wanted.append(_trusted(question, question.reference, *arguments))
+            passed, message = self._judge(question, wanted[-1], reply, answers)
             is_intact &= reply.get("intact") is True
             n_right += passed
             complaint = complaint or ("" if passed else message)
+        if n_right == len(instances) and hasattr(question, "compare_all"):
+            fit = _compared(question.compare_all, answers, wanted)
+            if not fit.passed:
+                return self.end(question, FAILED, f"Not right: {fit.message}")
         self._verdict(question, n_right, len(instances), complaint, is_intact)
 
-    def _judge(self, question: Any, arguments: tuple, reply: dict) -> tuple[bool, str]:
+    @staticmethod
+    def _judge(question: Any, expected: Any, reply: dict, answers: list) -> tuple[bool, str]:
+        """Compare one value, which is added to the answers."""
         if "refused" in reply:
             return False, f"the function returned {_word(reply['refused'])}"
         if "value" not in reply:
             raise Killed("its reply does not have the agreed form")
-        expected = _trusted(question, question.reference, *arguments)
         try:
             value = _wire.decode(reply["value"])
         except _wire.WireError as error:
             return False, f"the function returned {error}"
-        try:
-            verdict = question.compare(value, expected)
-        except Exception as error:  # noqa: BLE001 - a strange value is not to stop the grader
-            raise Killed(f"the value could not be compared ({type(error).__name__})") from None
+        answers.append(value)
+        verdict = _compared(question.compare, value, expected)
         return bool(verdict.passed), str(verdict.message)
 
     def _verdict(
@@ -279,6 +285,13 @@ class _Grading:
                 self.submission, self.checks, self.limits, self.secret, self.sandboxed
             ),
         )
+
+
+def _compared(compare: Any, *values: Any) -> Any:
+    try:
+        return compare(*values)
+    except Exception as error:  # noqa: BLE001 - a strange value is not to stop the grader
+        raise Killed(f"the value could not be compared ({type(error).__name__})") from None
 
 
 def _trusted(question: Any, function: Any, *arguments: Any) -> Any:

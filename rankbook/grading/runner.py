@@ -14,12 +14,20 @@ import json
 import os
 import re
 import sys
+import sysconfig
+import threading
 import types
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from rankbook.grading import _wire
 
 CELL = "<cell {}>"
+# Where code lies that is not the student's: all else was written, or made of text, by the notebook.
+LIBRARIES = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+LIBRARIES |= {path for path in sys.path if path and Path(path).resolve() != Path.cwd()}
+LIBRARIES |= {str(Path(__file__).parents[1])}
+TRUSTED = ("<frozen ", *(path + os.sep for path in LIBRARIES))
 # The names of errors that a reply may carry: a class of the student's own could smuggle inputs.
 ERRORS = {name for name, value in vars(builtins).items() if isinstance(value, type)} | {
     "LinAlgError",
@@ -115,6 +123,7 @@ class Guard(importlib.abc.MetaPathFinder):
             self.codes.add(getattr(value, "__code__", None))
         self.codes.discard(None)
         sys.meta_path.insert(0, self)
+        threading.setprofile(self.watch)
         sys.setprofile(self.watch)
         return self
 
@@ -122,6 +131,7 @@ class Guard(importlib.abc.MetaPathFinder):
         if self.names:
             self.intact = sys.getprofile() == self.watch
             sys.setprofile(None)
+            threading.setprofile(None)
             sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
@@ -142,10 +152,23 @@ class Guard(importlib.abc.MetaPathFinder):
             if frame.f_code in self.codes:
                 raise Forbidden(frame.f_code.co_name)
             self._compare(str(frame.f_globals.get("__name__")))
+            if not _is_student(frame):
+                self._look_into(frame)
         elif event == "c_call" and _is_student(frame):
             module = getattr(value, "__module__", None) or "builtins"
             name = getattr(value, "__name__", "")
             self._compare(name if module == "builtins" else f"{module}.{name}")
+
+    def _look_into(self, frame: Any) -> None:
+        """Refuse a forbidden function that is handed to another module, which would call it."""
+        for value in list(frame.f_locals.values()):
+            for part in value if type(value) is tuple else (value,):
+                if callable(part):
+                    inner = getattr(part, "__wrapped__", part)
+                    name = getattr(part, "__name__", "")
+                    if getattr(inner, "__code__", None) in self.codes:
+                        raise Forbidden(name)
+                    self._compare(f"{getattr(part, '__module__', '')}.{name}")
 
     def _compare(self, called: str) -> None:
         for name in self.names:
@@ -154,7 +177,7 @@ class Guard(importlib.abc.MetaPathFinder):
 
 
 def _is_student(frame: Any) -> bool:
-    return frame is not None and frame.f_code.co_filename.startswith("<cell ")
+    return frame is not None and not frame.f_code.co_filename.startswith(TRUSTED)
 
 
 def _student_asks(frame: Any) -> bool:

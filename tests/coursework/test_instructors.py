@@ -22,7 +22,7 @@ def chapters():
     """From the label of a chapter to the labels that its box names as prerequisites."""
     found = {}
     for path in (ROOT / "book").rglob("*.ipynb"):
-        if not {".ipynb_checkpoints", "coursework"} & set(path.parts):
+        if not {".ipynb_checkpoints", "coursework"} & set(path.relative_to(ROOT).parts):
             text = markdown(path)
             label = re.search(r"^\((ch-[\w-]+)\)=", text, re.M)[1]
             needs = re.search(r"\*\*Prerequisites:\*\*(.*?)\*\*reading", text, re.S)[1]

@@ -208,6 +208,11 @@ WRONG = {
         # only triples that have the direct edge as well
         (SLACK.format(**GOOD_SLACK | {"edges": f"{PATH} and d[i, k] > 1e-12"}), {"P3.1b"}),
         (SLACK.format(**GOOD_SLACK | {"d": "a"}), {"P3.1b"}),
+        # a difference of 5e-17 is taken for an edge
+        (
+            SLACK.format(**GOOD_SLACK | {"edges": "d[i, j] > 0 and d[j, k] > 0"}),
+            {"P3.1b"},
+        ),
         (SLACK.format(**GOOD_SLACK | {"default": "0"}), {"P3.1b"}),
         (SLACK.format(**GOOD_SLACK | {"slack": "d[i, j] + d[j, k] - d[i, k]"}), {"P3.1b"}),
         # the numbering is taken for the order
@@ -254,6 +259,21 @@ def disagreement(d12, d13, d23):
         (BOUND.format(**GOOD_BOUND | {"refused": "False"}), {"P3.6a"}),
         (BOUND.format(**GOOD_BOUND | {"refused": REFUSED.split(" or ")[0]}), {"P3.6a"}),
         (BOUND.format(**GOOD_BOUND | {"refused": REFUSED.split(" or ", 1)[1]}), {"P3.6a"}),
+        # an absolute tolerance, and NumPy's own
+        (
+            BOUND.format(**GOOD_BOUND | {"refused": REFUSED.replace("1e-8 * a.sum()", "1e-8")}),
+            {"P3.6a"},
+        ),
+        (
+            BOUND.format(
+                **GOOD_BOUND
+                | {
+                    "refused": "not np.allclose(flow.sum(axis=1), flow.sum(axis=0)) or "
+                    + REFUSED.split(" or ", 1)[1]
+                }
+            ),
+            {"P3.6a"},
+        ),
         # NaN where a flow is empty or full
         (
             BOUND.format(**GOOD_BOUND | {"entropy": "-q * np.log(q) - (1 - q) * np.log(1 - q)"}),

@@ -36,6 +36,11 @@ UNSHIFTED = """grid = np.unique(np.concatenate(kinks))
             before = np.where(place >= 0, before[place], np.inf)
         best = before + np.array([pay(j, t) for t in grid])
     return best.min()"""
+GRID = """places = np.linspace(scores.min() - 1, scores.max() + K, 4000)
+    best = np.zeros(len(places))
+    for j in range(K - 1):
+        best = np.minimum.accumulate(best) + np.array([pay(j, t + j * {}) for t in places])
+    return best.min()"""
 DESIGN = """
 def design_variance(loss, masses, pairs):
     g = loss @ masses
@@ -137,6 +142,8 @@ WRONG = {
         (COST.format(ORDERED, SORTED), {"P5.2a"}),
         (COST.format(ORDERED, GREEDY.format("")), {"P5.2a"}),
         (COST.format(ORDERED, IMPLICIT), {"P5.2a"}),
+        (COST.format(ORDERED, GRID.format("0")), {"P5.2a"}),
+        (COST.format(SPACED, GRID.format("gap")), {"P5.2a", "P5.2b"}),
         (COST.format(SPACED, "return ordered_cost(scores, y, K)"), {"P5.2a", "P5.2b"}),
         (COST.format(SPACED, GREEDY.format(" + gap")), {"P5.2a", "P5.2b"}),
         (COST.format(SPACED, UNSHIFTED), {"P5.2b"}),  # kinks of one threshold only, not shifted

@@ -17,6 +17,7 @@ def standardise(train, test):
 """
 CAREFUL = """mean, spread = train.mean(axis=0), train.std(axis=0{})
     spread[train.max(axis=0) == train.min(axis=0)] = {}"""
+DEALT = "fold[np.lexsort((rng.random(len(y)), y))] = np.arange(len(y)) % n_folds"
 FOLDS = """
 def balanced_folds(y, n_folds, seed):
     rng = np.random.default_rng(seed)
@@ -146,6 +147,11 @@ WRONG = {
                 "spread",
             ),
             {"P6.2a"},
+        ),
+        # a seed that does not decide: none, or always the same
+        *(
+            (FOLDS.format(DEALT).replace("default_rng(seed)", f"default_rng({seed})"), {"P6.2b"})
+            for seed in ("", "0")
         ),
         (FOLDS.format("fold[:] = rng.integers(0, n_folds, len(y))"), {"P6.2b"}),
         (FOLDS.format("fold[:] = rng.permutation(np.arange(len(y)) % n_folds)"), {"P6.2b"}),
@@ -440,6 +446,7 @@ WRONG = {
             for order in (
                 "np.argsort(probabilities @ np.arange(K), kind='stable')",
                 "np.argsort(-above, kind='stable')[::-1]",
+                "np.argsort(above)",
             )
         ),
         (SLOPES.format(NOMINAL, 2, "K - 2", "return p <= level"), {"P6.7b"}),

@@ -203,6 +203,32 @@ class TestGrade:
     def test_too_few_values(self):
         assert not self.question.grade([0.0], np.random.default_rng(5))
 
+    def test_answers_must_fit_together(self):
+        def draws(rng):
+            return [(seed,) for seed in (int(rng.integers(9)), 1, 2, 1)]
+
+        def seed_decides(answers, seeds):
+            return "" if answers[1] == answers[3] != answers[2] else "the seed does not decide"
+
+        question = Question(
+            "9.9",
+            "Seed",
+            1,
+            "f",
+            draws,
+            lambda seed: seed,
+            together=seed_decides,
+            accepts=lambda answer, seed: "" if 0 <= answer < 1 else "out of range",
+        )
+        for answers, told in (
+            ([0.1, 0.2, 0.3, 0.2], "all 4 cases are right."),
+            ([0.1, 0.2, 0.3, 0.4], "the seed does not decide."),
+            ([0.1, 0.2, 0.2, 0.2], "the seed does not decide."),
+            ([7.0, 0.2, 0.3, 0.4], "3 of 4 cases are right; in one, out of range."),
+        ):
+            verdict = question.grade(answers, np.random.default_rng(0))
+            assert verdict.message == told and bool(verdict) == told.startswith("all")
+
 
 class TestCheck:
     def test_a_function_for_a_value_and_the_reverse(self):

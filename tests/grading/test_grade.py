@@ -200,6 +200,20 @@ def test_a_value_that_cannot_be_compared_stops_nothing_but_its_answer(checks):
     assert found["P9.2"].status == "passed"
 
 
+def test_answers_that_are_right_one_by_one_may_not_fit_together(checks):
+    def differ(answers, expected):
+        assert answers == pytest.approx(expected)
+        passed = answers[-1] == 0 and len(answers) == 3
+        return type(checks.questions[0].compare(0.0, 0.0))(passed, "they do not fit.")
+
+    one, other = replace(checks.questions[0]), replace(checks.questions[1])
+    for question in (one, other):
+        object.__setattr__(question, "compare_all", differ)
+    _, found = graded(replace(checks, questions=[one, other]), HONEST)
+    assert found["P9.1"].status == "passed"  # the spread of two equal numbers is 0
+    assert found["P9.2"].status == "failed" and "they do not fit" in found["P9.2"].message
+
+
 def test_time_that_is_used_up_leaves_the_rest_to_a_human(checks):
     result = grade_submission(ADA, checks, limits=Limits(seconds=0), sandboxed=False)
     assert {o.status for o in result.outcomes} == {"killed", "manual"}

@@ -1,8 +1,11 @@
 """The class report: numbers against a class made by hand, and a page that runs nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
+from rankbook.grading import _html
 from rankbook.grading.report import discrimination, report, similar_answers
 from tests.grading.records import CLASS, EVIL, Tags, result
 
@@ -17,6 +20,14 @@ def test_the_report_draws_the_class(checks):
     text = report(CLASS, checks)
     assert text.count("<svg") == 2 and "90-100: 1" in text and "P9.3: stopped" in text
     assert "(102)</th>" in text
+
+
+def test_labels_that_would_touch_stand_in_two_lines():
+    few, many = (_html.bars("t", "d", ["P6.1a"] * n, [1] * n) for n in (14, 16))
+    heights = [re.findall(r'y="(\d+)">P6', drawn) for drawn in (few, many)]
+    assert heights == [["238"] * 14, ["238", "258"] * 8]
+    assert "640 260" in few and "640 280" in many
+    assert _html.bars("t", "d", [], [])
 
 
 def test_the_hardest_question_comes_first(checks):

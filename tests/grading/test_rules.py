@@ -180,7 +180,22 @@ def test_a_statement_that_cannot_be_analysed_is_not_trusted():
 
 @pytest.mark.parametrize(
     "code",
-    ["g = locals()", "g = vars()", "setattr(np, 'f', 1)", "g = np.__dict__", "np.__getattr__('f')"],
+    [
+        "g = locals()",
+        "g = vars()",
+        "setattr(np, 'f', 1)",
+        "g = np.__dict__",
+        "np.__getattr__('f')",
+        "def f(): pass\nf.__code__ = np.f.__code__",
+        "import os\nos.spawnv(0, 'python', [])",
+        "import pickle",
+        "g = getattr(np, 'f' + 'g')",
+        "import sys\ng = getattr(sys, 'modules')",
+        "import operator\ng = operator.attrgetter('sys.modules')(np)",
+        "import sys\nmatch sys:\n    case object(modules=g): pass",
+        "from sklearn.metrics import _ranking",
+        "g = np._core",
+    ],
 )
 def test_ways_around_it_are_noted(code):
     assert read_source([HEAD, code]).tricks
@@ -190,3 +205,18 @@ def test_ways_around_it_are_noted(code):
 def test_an_import_of_a_trick_is_one(line):
     assert read_source([line]).tricks
     assert not read_source(["import math as t"]).tricks
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from __future__ import annotations",
+        "class A:\n    def __init__(self): self._x = 1\n    def go(self): return self._x",
+        "k = getattr(np, 'pi', 3)",
+        "import operator\nk = operator.itemgetter(0)",
+        "k = np.__version__",
+        "_, k = 1, 2",
+    ],
+)
+def test_what_honest_notebooks_have_is_no_way_around_it(code):
+    assert not read_source([HEAD, code]).tricks

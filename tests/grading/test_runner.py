@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -61,6 +62,19 @@ def test_values_come_back_and_names_of_errors_do_not_carry_inputs():
     assert told["error"] == "an error of its own"
 
 
+TEXT = "import math, timeit\nimport numpy as np\n"
+THREAD = """
+import math, threading
+def go(f):
+    found = []
+    def work():
+        try: f([1.0])
+        except BaseException as error: found.append(error)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    raise found[0]
+"""
 LOADED = "import numpy as np\nplus = getattr(np, 'su' + 'm')\n"
 
 
@@ -73,6 +87,14 @@ LOADED = "import numpy as np\nplus = getattr(np, 'su' + 'm')\n"
         (LOADED + "def answer(x): return np.linalg.norm(x)", "numpy.linalg"),
         ("import math\ndef answer(x): return math.fsum(x)", "math.fsum"),
         ("def answer(x): return sum(x)", "sum"),
+        # code that is made of text
+        (TEXT + "def answer(x): return timeit.timeit('math.fsum([])', 'import math')", "math.fsum"),
+        (TEXT + "def answer(x): return eval('math.fsum([])')", "math.fsum"),
+        # a library that calls what it is handed
+        (LOADED + "def answer(x): return np.apply_along_axis(plus, 0, x)", "numpy.sum"),
+        (LOADED + "def answer(x): return np.vectorize(plus)(x)", "numpy.sum"),
+        (TEXT + "def answer(x): return np.apply_along_axis(math.fsum, 0, x)", "math.fsum"),
+        (THREAD + "def answer(x): return go(math.fsum)", "math.fsum"),
     ],
 )
 def test_what_a_question_forbids_is_stopped(monkeypatch, source, forbidden):
@@ -80,6 +102,14 @@ def test_what_a_question_forbids_is_stopped(monkeypatch, source, forbidden):
         monkeypatch.delitem(sys.modules, name, raising=False)
     assert list(ask(source, np.ones(3), forbidden=[forbidden])) == ["forbidden"]
     assert ask(source, np.ones(3), forbidden=["decimal"])["intact"] is True
+
+
+def test_a_module_that_the_notebook_wrote_is_the_students(monkeypatch, tmp_path):
+    (tmp_path / "written.py").write_text("import math\ndef go(x): return math.fsum(x)")
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "import written\ndef answer(x): return written.go(x)"
+    assert list(ask(source, [1.0], forbidden=["math.fsum"])) == ["forbidden"]
+    monkeypatch.delitem(sys.modules, "written")
 
 
 def test_what_numpy_uses_inside_is_not_the_students():
@@ -141,10 +171,13 @@ class TestWatch:
             Guard(["helper", "helpers.plain"]).watch(frame, "call", None)
 
     def test_calls_that_others_make(self):
-        guard = Guard(["tests", "helpers", "math"])
-        guard.watch(sys._getframe(), "call", None)
-        guard.watch(sys._getframe(), "c_call", math.fsum)
-        guard.watch(sys._getframe(), "return", None)
+        guard = Guard(["helpers", "math"])
+        library = {"plain": frames()[2]["plain"]}
+        file = str(Path(np.__file__).with_name("made.py"))
+        exec(compile("def use(): return plain()\nframe = use()", file, "exec"), library)
+        guard.watch(library["frame"], "call", None)
+        guard.watch(library["frame"].f_back, "c_call", math.fsum)
+        guard.watch(library["frame"].f_back, "return", None)
 
     def test_functions_in_c(self):
         frame = frames()[0].f_back
