@@ -23,6 +23,7 @@ from rankbook._progress import Report
 from rankbook.losses import Loss
 from rankbook.solvers import NewtonResult, PairSums, minimize
 from rankbook.solvers.design import Design
+from rankbook.solvers.quasi_newton import minimize_from
 
 __all__ = [
     "COARSE",
@@ -46,11 +47,15 @@ MAX_COLUMNS = 300
 _PROXY_STEPS = 12
 # A part must have this many items for each column to stand for the whole.
 _PROXY_ITEMS = 200
+# The same where the steps themselves correct the part's Hessian.
+_GUESS_ITEMS = 50
 # Conjugate gradients take about this many products a step, in a whitened basis and without one;
 # a matrix may cost as much.
 _WHITE_PRODUCTS, _PRODUCTS = 15.0, 40.0
 # Multiply-adds of a dense product in the time of one on a kept pair.
 _DENSE_SPEED = 10.0
+# Half the squared decrement at which a start is good enough, where a step costs a Hessian.
+_COARSE_TOL = 1e-4
 # Curvature that flat directions are given, of columns of unit size.
 _FLAT = 1e-13
 
@@ -127,6 +132,8 @@ class PairRisk:
         self.basis: np.ndarray | None = None
         # Where the Hessian is taken instead: the objective of fewer items.
         self.proxy: PairRisk | None = None
+        # A matrix close to the Hessian, to start from where it is the only one.
+        self.guess: np.ndarray | None = None
         # Added to the Hessian: directions alone depend on it.
         self.damping = 0.0
         # The coefficients last evaluated, and the pair sum there.
@@ -143,6 +150,14 @@ class PairRisk:
         """The same function of other variables, perhaps with the Hessian of fewer items."""
         return self._changed(basis=basis, proxy=proxy)
 
+    def with_guess(self, hessian: np.ndarray) -> PairRisk:
+        """The same function, whose Hessian is close to a matrix."""
+        return self._changed(guess=hessian)
+
+    def exact(self) -> PairRisk:
+        """The same function in the same variables, with its own Hessian."""
+        return self._changed(proxy=None, guess=None)
+
     def damped(self, damping: float) -> PairRisk:
         """The same function, with at least this curvature in the Hessian that it gives."""
         proxy = None if self.proxy is None else self.proxy.damped(damping)
@@ -151,7 +166,7 @@ class PairRisk:
     def with_loss(self, loss: Loss) -> PairRisk:
         """The objective with another loss of the same pairs."""
         proxy = None if self.proxy is None else self.proxy.with_loss(loss)
-        return self._changed(sums=self.sums.with_loss(loss), proxy=proxy)
+        return self._changed(sums=self.sums.with_loss(loss), proxy=proxy, guess=None)
 
     def coef(self, z: np.ndarray) -> np.ndarray:
         """Coefficients of a point."""
@@ -186,14 +201,18 @@ class PairRisk:
         """Gradient of the mean loss with respect to the coefficients."""
         return self.design.adjoint(point.gradient() / self.sums.different)
 
-    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
-        """Objective, gradient and Hessian at a point."""
+    def value_gradient(self, z: np.ndarray) -> tuple[float, Any]:
+        """Objective and gradient at a point."""
         value = self.value(z)
         if not np.isfinite(value):
-            return np.inf, None, None
+            return np.inf, None
         coef = self.coef(z)
-        gradient = self.loss_gradient(self.point(coef)) + self.ridge * coef
-        return value, self._back(gradient), self._hessian(coef)
+        return value, self._back(self.loss_gradient(self.point(coef)) + self.ridge * coef)
+
+    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
+        """Objective, gradient and Hessian at a point."""
+        value, gradient = self.value_gradient(z)
+        return value, gradient, None if gradient is None else self._hessian(self.coef(z))
 
     def _hessian(self, coef: np.ndarray) -> Any:
         source = self if self.proxy is None else self.proxy
@@ -256,12 +275,16 @@ def solve(risk: PairRisk, coef: np.ndarray, max_iter: int, **options: Any) -> Ne
     Steps along a proxy's directions converge linearly, fast if the proxy is like the whole; if
     not, the whole sample's Hessian takes over.
     """
-    if risk.proxy is None:
+    if risk.proxy is None and risk.guess is None:
         return _newton(risk, coef, max_iter=max_iter, **options)
-    result = _newton(risk, coef, max_iter=min(max_iter, _PROXY_STEPS), **options)
+    steps = min(max_iter, _PROXY_STEPS)
+    if risk.guess is None:
+        result = _newton(risk, coef, max_iter=steps, **options)
+    else:
+        result = minimize_from(risk, coef, risk.guess, max_iter=steps, **options)
     taken = result.n_iter
     if not result.converged and taken < max_iter:
-        exact = risk.in_basis(risk.basis)
+        exact = risk.exact()
         result = _newton(exact, result.x, max_iter=max_iter - taken, **options)
         result = replace(result, n_iter=result.n_iter + taken)
     return result
@@ -325,14 +348,28 @@ def _newton_callback(report: Report | None) -> Callable | None:
     return lambda n_iter, x, value, decrement: report(n_iter, value, decrement)
 
 
+def _guess(risk: PairRisk, coarse: PairRisk, result: NewtonResult) -> np.ndarray | None:
+    """The Hessian of fewer items, where that is a matrix that tells the whole's."""
+    n, p = coarse.design.shape
+    if not (risk.forms_hessian and coarse.forms_hessian and n >= _GUESS_ITEMS * p):
+        return None
+    own = coarse.guess is None and coarse.proxy is None
+    hessian = result.hessian if own else coarse.hessian(coarse.point(result.x))
+    # Collinear columns leave the matrix singular; Newton's own steps know what to do then.
+    return hessian if np.linalg.eigvalsh(hessian)[0] > _FLAT * np.trace(hessian) else None
+
+
 def _smooth_start(risk: PairRisk) -> tuple[np.ndarray, PairRisk, float]:
     """A start, a basis and about the value, from a tenth of the items where there are many."""
     n, p = risk.design.shape
     coarse = coarser(risk)
     if coarse is not None:
         start, coarse, _ = _smooth_start(coarse)
-        result = solve(coarse, start, 20, tol=1e-6)
+        result = solve(coarse, start, 20, tol=_COARSE_TOL if risk.forms_hessian else 1e-6)
         basis = coarse.basis
+        guess = _guess(risk, coarse, result)
+        if guess is not None:
+            return result.x, risk.with_guess(guess), result.value
         if coarse.design.shape[0] <= COARSE and p <= MAX_COLUMNS and not risk.forms_hessian:
             basis = coarse.in_basis(None).whitening(result.x)
         return result.x, with_help(risk, coarse, basis), result.value

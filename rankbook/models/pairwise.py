@@ -254,7 +254,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         weight = check_weights(sample_weight, codes.size)
         if weight is not None:
             weight = weight / weight.max()
-        query = check_qid(qid, codes.size, group=group)
+        query = qid if group is None else check_qid(qid, codes.size, group=group)
         labels = np.arange(n_classes)
         sums = PairSums(codes, loss, matrix, sample_weight=weight, qid=query, labels=labels)
         if sums.different <= 0:
