@@ -15,14 +15,8 @@ import numpy as np
 
 from rankbook._progress import Report
 from rankbook.models._hinge_stages import AllPairs, Pairs, Point, SomePairs, Stage
-from rankbook.models._pair_objective import (
-    Fit,
-    PairRisk,
-    better,
-    coarser,
-    stopped,
-    strong_convexity_gap,
-)
+from rankbook.models._pair_fit import coarser
+from rankbook.models._pair_objective import Fit, PairRisk, better, stopped, strong_convexity_gap
 
 __all__ = ["minimize_kept_hinge"]
 

@@ -18,7 +18,8 @@ from rankbook._validation import check_costs, check_qid, check_scalar, check_wei
 from rankbook.models._base import LinearRankerMixin
 from rankbook.models._degenerate import least_norm_pairs, warn_if_separated
 from rankbook.models._hinge_path import minimize_hinge
-from rankbook.models._pair_objective import Fit, PairRisk, minimize_smooth
+from rankbook.models._pair_fit import minimize_smooth
+from rankbook.models._pair_objective import Fit, PairRisk
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
 

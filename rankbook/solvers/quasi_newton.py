@@ -18,6 +18,7 @@ __all__ = ["minimize_from"]
 
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 5
+_SLOW = 1 / 3
 # Curvature along a step, of the size of step and difference, below which it corrects nothing.
 _FLAT = 1e-12
 
@@ -29,6 +30,7 @@ def minimize_from(
     *,
     tol: float,
     max_iter: int,
+    patience: int | None = None,
     callback: Callable[[int, np.ndarray, float, float], bool | None] | None = None,
 ) -> NewtonResult:
     r"""Minimise a smooth convex function from a matrix close to its Hessian.
@@ -45,13 +47,16 @@ def minimize_from(
         Stop when :math:`\tfrac12 g^\top B^{-1} g`, B the corrected matrix, is at most this.
     max_iter : int
         Largest number of steps.
+    patience : int, optional
+        So many steps that do not bring the decrement to a third end the iteration.
     callback : callable, optional
         As for `rankbook.solvers.newton.minimize`.
 
     Returns
     -------
     NewtonResult
-        The last iterate; `reason` is "line_search" where the matrix was too far from the Hessian.
+        The last iterate; `reason` is "line_search" or, for want of patience, "max_iter" where the
+        matrix was too far from the Hessian.
 
     Examples
     --------
@@ -67,15 +72,16 @@ def minimize_from(
     x = x0
     value, gradient = objective.value_gradient(x)
     pairs: list[tuple[np.ndarray, np.ndarray, float]] = []
-    n_iter, n_evaluations, reason = 0, 1, ""
+    n_iter, n_evaluations, reason, slow, decrement = 0, 1, "", 0, np.inf
     while True:
         step = -_inverse_product(factor, pairs, gradient)
+        slow += -0.5 * float(gradient @ step) > _SLOW * decrement
         decrement = -0.5 * float(gradient @ step)
         if decrement <= tol:
             reason = "decrement"
         elif callback is not None and callback(n_iter, x, value, decrement):
             reason = "callback"
-        elif n_iter >= max_iter:
+        elif n_iter >= max_iter or (patience is not None and slow >= patience):
             reason = "max_iter"
         if reason:
             break
