@@ -20,17 +20,14 @@ import numpy as np
 from rankbook._progress import Report
 from rankbook.losses import Loss, SquaredHinge
 from rankbook.models._kept_hinge import minimize_kept_hinge
+from rankbook.models._pair_fit import COARSE, coarser, solve, with_help
 from rankbook.models._pair_objective import (
-    COARSE,
     MAX_COLUMNS,
     Fit,
     PairRisk,
     better,
-    coarser,
-    solve,
     stopped,
     strong_convexity_gap,
-    with_help,
 )
 
 __all__ = ["minimize_hinge"]

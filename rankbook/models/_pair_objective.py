@@ -1,12 +1,9 @@
-r"""The pairwise objective as a function of coefficients, and how a smooth one is minimised.
+r"""The pairwise objective as a function of coefficients.
 
-The objective is :math:`F(b) = S(Xb) / N + \frac{\alpha}{2} b^\top b`, with :math:`S` a pair sum and
-:math:`N` the weight of pairs with different labels. Newton's method takes its Hessian as products,
-or, where all pairs are kept and that is less work, as a matrix. Three devices save passes over a
-large sample: a start from a tenth of the items, found in the same way; the Hessian of that tenth,
-which is all that a direction needs; and a change of variables that makes a small sample's Hessian
-the identity. The value and the gradient, which decide where the minimum is, are always those of
-all items.
+It is :math:`F(b) = S(Xb) / N + \frac{\alpha}{2} b^\top b`, with :math:`S` a pair sum and :math:`N`
+the weight of pairs with different labels. Its Hessian comes as products, or, where all pairs are
+kept and that is less work, as a matrix; it may be that of fewer items. The value and the gradient,
+which decide where the minimum is, are always those of all items.
 """
 
 from __future__ import annotations
@@ -18,40 +15,26 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from rankbook._progress import Report, newton_callback
 from rankbook.losses import Loss
-from rankbook.solvers import NewtonResult, PairSums, minimize
+from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
 
 __all__ = [
-    "COARSE",
     "MAX_COLUMNS",
     "Fit",
     "PairRisk",
     "better",
-    "coarser",
-    "minimize_smooth",
-    "solve",
     "stopped",
     "strong_convexity_gap",
-    "with_help",
 ]
 
-# Below this many items a thinner sample is not worth fitting first.
-COARSE = 20_000
-# The small sample's Hessian is formed by this many products at most.
+# A whitened basis is made, by as many products, for at most so many columns.
 MAX_COLUMNS = 300
-# Steps along the directions of a part of the items before all of them are used.
-_PROXY_STEPS = 12
-# A part must have this many items for each column to stand for the whole.
-_PROXY_ITEMS = 200
 # Conjugate gradients take about this many products a step, in a whitened basis and without one;
 # a matrix may cost as much.
 _WHITE_PRODUCTS, _PRODUCTS = 15.0, 40.0
 # Multiply-adds of a dense product in the time of one on a kept pair.
 _DENSE_SPEED = 10.0
-# Curvature that flat directions are given, of columns of unit size.
-_FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -126,6 +109,8 @@ class PairRisk:
         self.basis: np.ndarray | None = None
         # Where the Hessian is taken instead: the objective of fewer items.
         self.proxy: PairRisk | None = None
+        # A matrix close to the Hessian, to start from where it is the only one.
+        self.guess: np.ndarray | None = None
         # Added to the Hessian: directions alone depend on it.
         self.damping = 0.0
         # The coefficients last evaluated, and the pair sum there.
@@ -142,6 +127,14 @@ class PairRisk:
         """The same function of other variables, perhaps with the Hessian of fewer items."""
         return self._changed(basis=basis, proxy=proxy)
 
+    def with_guess(self, hessian: np.ndarray) -> PairRisk:
+        """The same function, whose Hessian is close to a matrix."""
+        return self._changed(guess=hessian)
+
+    def exact(self) -> PairRisk:
+        """The same function in the same variables, with its own Hessian."""
+        return self._changed(proxy=None, guess=None)
+
     def damped(self, damping: float) -> PairRisk:
         """The same function, with at least this curvature in the Hessian that it gives."""
         proxy = None if self.proxy is None else self.proxy.damped(damping)
@@ -150,7 +143,7 @@ class PairRisk:
     def with_loss(self, loss: Loss) -> PairRisk:
         """The objective with another loss of the same pairs."""
         proxy = None if self.proxy is None else self.proxy.with_loss(loss)
-        return self._changed(sums=self.sums.with_loss(loss), proxy=proxy)
+        return self._changed(sums=self.sums.with_loss(loss), proxy=proxy, guess=None)
 
     def coef(self, z: np.ndarray) -> np.ndarray:
         """Coefficients of a point."""
@@ -185,14 +178,18 @@ class PairRisk:
         """Gradient of the mean loss with respect to the coefficients."""
         return self.design.adjoint(point.gradient() / self.sums.different)
 
-    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
-        """Objective, gradient and Hessian at a point."""
+    def value_gradient(self, z: np.ndarray) -> tuple[float, Any]:
+        """Objective and gradient at a point."""
         value = self.value(z)
         if not np.isfinite(value):
-            return np.inf, None, None
+            return np.inf, None
         coef = self.coef(z)
-        gradient = self.loss_gradient(self.point(coef)) + self.ridge * coef
-        return value, self._back(gradient), self._hessian(coef)
+        return value, self._back(self.loss_gradient(self.point(coef)) + self.ridge * coef)
+
+    def value_gradient_hessian(self, z: np.ndarray) -> tuple[float, Any, Any]:
+        """Objective, gradient and Hessian at a point."""
+        value, gradient = self.value_gradient(z)
+        return value, gradient, None if gradient is None else self._hessian(self.coef(z))
 
     def _hessian(self, coef: np.ndarray) -> Any:
         source = self if self.proxy is None else self.proxy
@@ -249,62 +246,6 @@ class PairRisk:
         return PairRisk(self.design.subset(rows), sums, self.ridge)
 
 
-def solve(risk: PairRisk, coef: np.ndarray, max_iter: int, **options: Any) -> NewtonResult:
-    """Newton in the objective's basis, from and to coefficients.
-
-    Steps along a proxy's directions converge linearly, fast if the proxy is like the whole; if
-    not, the whole sample's Hessian takes over.
-    """
-    if risk.proxy is None:
-        return _newton(risk, coef, max_iter=max_iter, **options)
-    result = _newton(risk, coef, max_iter=min(max_iter, _PROXY_STEPS), **options)
-    taken = result.n_iter
-    if not result.converged and taken < max_iter:
-        exact = risk.in_basis(risk.basis)
-        result = _newton(exact, result.x, max_iter=max_iter - taken, **options)
-        result = replace(result, n_iter=result.n_iter + taken)
-    return result
-
-
-def _newton(risk: PairRisk, coef: np.ndarray, **options: Any) -> NewtonResult:
-    result = minimize(risk, _in_basis(risk, coef), **options)
-    return replace(result, x=risk.coef(result.x))
-
-
-def coarser(risk: PairRisk) -> PairRisk | None:
-    """The objective of a tenth of the items, where there are many."""
-    n = risk.design.shape[0]
-    return risk.thinned(max(0.1, COARSE / 4 / n)) if n > COARSE else None
-
-
-def with_help(risk: PairRisk, coarse: PairRisk, basis: np.ndarray | None) -> PairRisk:
-    """The objective in a basis, with a part of the items for its Hessian if that is enough."""
-    n, p = coarse.design.shape
-    return risk.in_basis(basis, coarse.in_basis(None) if n >= _PROXY_ITEMS * p else None)
-
-
-def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
-    """Minimise for a differentiable loss.
-
-    Stops when half the squared Newton decrement is at most `tol` times the objective.
-    """
-    zero = np.zeros(risk.design.shape[1])
-    at_zero = risk.sums.total * float(risk.sums.loss(0.0)) / risk.sums.different
-    coef, risk, value = _smooth_start(risk)
-    if risk.ridge.min() < _FLAT:
-        # Collinear columns leave flat directions, along which a step would be all rounding.
-        risk = risk.damped(_FLAT)
-    if coef.any() and not risk.value(_in_basis(risk, coef)) <= at_zero:
-        # The items left out of the start may lose much there, or overflow.
-        coef = zero
-    result = solve(risk, coef, max_iter, tol=tol * value, callback=newton_callback(report))
-    gradient = result.gradient
-    if risk.basis is not None:
-        gradient = np.linalg.solve(risk.basis.T, gradient)
-    gap = strong_convexity_gap(gradient, risk.ridge)
-    return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
-
-
 def strong_convexity_gap(gradient: np.ndarray, ridge: np.ndarray) -> float:
     """How far the ridge lets the minimum be below: the sum of g^2 / (2 ridge)."""
     with np.errstate(divide="ignore", over="ignore"):
@@ -312,24 +253,3 @@ def strong_convexity_gap(gradient: np.ndarray, ridge: np.ndarray) -> float:
             0.5 * np.divide(gradient, np.sqrt(ridge), where=gradient != 0, out=0 * gradient) ** 2
         )
     return float(terms.sum())
-
-
-def _in_basis(risk: PairRisk, coef: np.ndarray) -> np.ndarray:
-    return coef if risk.basis is None else np.linalg.solve(risk.basis, coef)
-
-
-def _smooth_start(risk: PairRisk) -> tuple[np.ndarray, PairRisk, float]:
-    """A start, a basis and about the value, from a tenth of the items where there are many."""
-    n, p = risk.design.shape
-    coarse = coarser(risk)
-    if coarse is not None:
-        start, coarse, _ = _smooth_start(coarse)
-        result = solve(coarse, start, 20, tol=1e-6)
-        basis = coarse.basis
-        if coarse.design.shape[0] <= COARSE and p <= MAX_COLUMNS and not risk.forms_hessian:
-            basis = coarse.in_basis(None).whitening(result.x)
-        return result.x, with_help(risk, coarse, basis), result.value
-    coef = np.zeros(p)
-    if p <= min(MAX_COLUMNS, n) and not risk.forms_hessian:
-        risk = risk.in_basis(risk.whitening(coef))
-    return coef, risk, risk.value(coef)

@@ -18,7 +18,8 @@ from rankbook._validation import check_costs, check_qid, check_scalar, check_wei
 from rankbook.models._base import LinearRankerMixin
 from rankbook.models._degenerate import least_norm_pairs, warn_if_separated
 from rankbook.models._hinge_path import minimize_hinge
-from rankbook.models._pair_objective import Fit, PairRisk, minimize_smooth
+from rankbook.models._pair_fit import minimize_smooth
+from rankbook.models._pair_objective import Fit, PairRisk
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
 
@@ -254,7 +255,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         weight = check_weights(sample_weight, codes.size)
         if weight is not None:
             weight = weight / weight.max()
-        query = check_qid(qid, codes.size, group=group)
+        query = qid if group is None else check_qid(qid, codes.size, group=group)
         labels = np.arange(n_classes)
         sums = PairSums(codes, loss, matrix, sample_weight=weight, qid=query, labels=labels)
         if sums.different <= 0:

@@ -7,6 +7,8 @@ by their curvatures: :math:`X^\top L X` follows by one sparse product.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from copy import copy
 from functools import cached_property
 
 import numpy as np
@@ -18,9 +20,17 @@ from rankbook.solvers.design import laplacian
 
 __all__ = ["ExplicitPairs", "ExplicitPoint"]
 
+# Pairs that are worked on at a time.
+_BLOCK = 16_384
+# Products after which the sparse Hessian is worth forming.
+_FEW_PRODUCTS = 4
+
 
 def _class_pairs(data: PairData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Upper item, lower item and class-pair weight of each pair, query by query for each class."""
+    """Upper item, lower item and class-pair weight of each pair, query by query for each class.
+
+    One weight is returned where it is that of all pairs.
+    """
     n_classes = len(data.matrix)
     key = data.query * n_classes + data.codes
     order = np.argsort(key, kind="stable").astype(np.int32)
@@ -29,15 +39,21 @@ def _class_pairs(data: PairData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     upper, lower, weight = [], [], []
     for j, i in zip(*np.nonzero(data.matrix), strict=True):
         # Each item of class i meets the run of class j's items in its query.
+        total = int((size[:, i] * size[:, j]).sum())
+        index = np.int32 if total < 2**31 else np.int64
         queries = np.repeat(np.arange(data.n_queries), size[:, i])
         count = size[queries, j]
         within = np.arange(len(queries)) - np.repeat(np.cumsum(size[:, i]) - size[:, i], size[:, i])
-        total = int(count.sum())
-        shift = start[queries, j] - (np.cumsum(count) - count)
-        upper.append(order[np.repeat(start[queries, i] + within, count)])
-        lower.append(order[np.arange(total) + np.repeat(shift, count)])
-        weight.append(np.full(total, data.matrix[j, i]))
-    return np.concatenate(upper), np.concatenate(lower), np.concatenate(weight)
+        upper.append(np.repeat(order[start[queries, i] + within], count))
+        place = np.repeat((start[queries, j] - (np.cumsum(count) - count)).astype(index), count)
+        place += np.arange(total, dtype=index)
+        lower.append(order[place])
+        weight.append(data.matrix[j, i])
+    sizes = [len(part) for part in upper]
+    # One number, if it is the weight of all pairs.
+    same = len(set(weight)) <= 1
+    weights = np.array(weight[:1]) if same else np.repeat(np.array(weight), sizes)
+    return np.concatenate(upper), np.concatenate(lower), weights
 
 
 class ExplicitPairs:
@@ -48,78 +64,112 @@ class ExplicitPairs:
         self.loss = loss
         self.upper, self.lower, weight = _class_pairs(data)
         if not np.array_equal(data.weight, np.ones(data.n)):
-            weight *= data.weight[self.upper] * data.weight[self.lower]
-        # One number, if it is the weight of all pairs.
-        self.weight = weight[:1] if len(weight) and (weight == weight[0]).all() else weight
+            weight = weight * (data.weight[self.upper] * data.weight[self.lower])
+            if len(weight) and (weight == weight[0]).all():
+                weight = weight[:1]
+        self.weight = weight
+
+        self._scratch = np.empty(0)
 
     def with_loss(self, loss: Loss) -> ExplicitPairs:
         """The same pairs with another loss."""
-        other = object.__new__(ExplicitPairs)
-        other.data, other.loss = self.data, loss
-        other.upper, other.lower, other.weight = self.upper, self.lower, self.weight
+        other = copy(self)
+        other.loss = loss
         return other
 
     def at(self, scores: np.ndarray) -> ExplicitPoint:
         """Evaluate at the scores."""
         return ExplicitPoint(self, scores)
 
+    def scratch(self) -> np.ndarray:
+        """Room for a number a pair, to be used before anything else here is asked for."""
+        if len(self._scratch) != len(self.upper):
+            self._scratch = np.empty(len(self.upper))
+        return self._scratch
+
+    def differences(self, scores: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Score differences, some pairs at a time, so that they stay in the cache."""
+        for start in range(0, len(self.upper), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            difference = scores[self.upper[part]]
+            difference -= scores[self.lower[part]]
+            yield part, difference
+
+    def sum(self, values: np.ndarray, part: slice) -> float:
+        """The weighted sum over some pairs."""
+        if len(self.weight) == 1:
+            return float(self.weight[0] * values.sum())
+        return float(self.weight[part] @ values)
+
+    def weighted(self, values: np.ndarray) -> np.ndarray:
+        """The values, multiplied in place by the weights."""
+        if len(self.weight) > 1 or (len(self.weight) and self.weight[0] != 1.0):
+            values *= self.weight
+        return values
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Add each pair's value to its upper item and take it from its lower one."""
+        out = np.bincount(self.upper, values, self.data.n)
+        out -= np.bincount(self.lower, values, self.data.n)
+        return out
+
 
 class ExplicitPoint:
-    """Value, gradient and Hessian at given scores."""
+    """Value, gradient and Hessian at given scores.
+
+    What is kept has the length of the scores; curvatures are computed when asked for.
+    """
 
     def __init__(self, pairs: ExplicitPairs, scores: np.ndarray) -> None:
-        self._pairs = pairs
-        self._n = pairs.data.n
-        difference = scores[pairs.upper]
-        difference -= scores[pairs.lower]
-        self._difference = difference
+        self._pairs, self._scores = pairs, scores.copy()
+        self._products = 0
+        self.value, slope_sum = 0.0, 0.0
+        slopes = pairs.scratch()
         with np.errstate(over="ignore"):
-            self._loss, self._slope, self._curvature = pairs.loss.terms(difference)
-
-    def _sum(self, values: np.ndarray) -> float:
-        weight = self._pairs.weight
-        return float(weight[0] * values.sum() if len(weight) == 1 else weight @ values)
-
-    @property
-    def value(self) -> float:
-        """The sum over pairs."""
-        return self._sum(self._loss)
+            for part, difference in pairs.differences(scores):
+                loss, slope, _ = pairs.loss.terms(difference)
+                self.value += pairs.sum(loss, part)
+                slope_sum += pairs.sum(slope, part)
+                slopes[part] = slope
+            self._gradient = pairs.spread(pairs.weighted(slopes))
+        self.dual_sum = -slope_sum
 
     def value_of(self, loss: Loss) -> float:
         """The sum of another loss over the same pairs at the same scores."""
-        return self._sum(loss(self._difference))
-
-    @property
-    def dual_sum(self) -> float:
-        """Minus the sum of the derivative over pairs."""
-        return -self._sum(self._slope)
-
-    def _spread(self, values: np.ndarray) -> np.ndarray:
-        """Add each pair's value to its upper item and take it from its lower one."""
-        pairs = self._pairs
-        out = np.bincount(pairs.upper, values, self._n)
-        out -= np.bincount(pairs.lower, values, self._n)
-        return out
+        parts = self._pairs.differences(self._scores)
+        return sum(self._pairs.sum(loss(difference), part) for part, difference in parts)
 
     def gradient(self) -> np.ndarray:
         """Derivative with respect to each score."""
-        return self._spread(self._pairs.weight * self._slope)
+        return self._gradient.copy()
 
     @cached_property
     def curved(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The pairs with curvature: upper items, lower items, and weighted curvatures."""
-        upper, lower = self._pairs.upper, self._pairs.lower
-        weight = self._curvature * self._pairs.weight
+        pairs = self._pairs
+        weight = np.empty(len(pairs.upper))
+        with np.errstate(over="ignore"):
+            for part, difference in pairs.differences(self._scores):
+                weight[part] = pairs.loss.terms(difference)[2]
+        weight = pairs.weighted(weight)
         curved = np.flatnonzero(weight)
         if len(curved) > 0.7 * len(weight):
-            return upper, lower, weight
-        return upper[curved], lower[curved], weight[curved]
+            return pairs.upper, pairs.lower, weight
+        return pairs.upper[curved], pairs.lower[curved], weight[curved]
 
     @cached_property
     def laplacian(self) -> sp.csr_array:
         """The Hessian with respect to the scores, sparse."""
-        return laplacian(*self.curved, self._n)
+        return laplacian(*self.curved, self._pairs.data.n)
 
     def hessian_product(self, v: np.ndarray) -> np.ndarray:
-        """Product of the Hessian with a vector (or with each column of a matrix)."""
-        return self.laplacian @ v
+        """Product of the Hessian with a vector."""
+        self._products += 1
+        if self._products > _FEW_PRODUCTS:
+            return self.laplacian @ v
+        upper, lower, weight = self.curved
+        image = v[upper]
+        image -= v[lower]
+        image *= weight
+        n = self._pairs.data.n
+        return np.bincount(upper, image, n) - np.bincount(lower, image, n)

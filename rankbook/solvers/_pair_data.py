@@ -10,6 +10,7 @@ weight :math:`v_{r, y_b} w_b`. Both factors are kept non-negative, so nothing ca
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -109,8 +110,6 @@ class PairData:
         Query of each item, 0..Q-1.
     n_queries : int
         Q.
-    upper, lower : ndarrays of shape (R, n)
-        Item weights of the rank-one terms.
     """
 
     codes: np.ndarray
@@ -118,8 +117,6 @@ class PairData:
     weight: np.ndarray
     query: np.ndarray
     n_queries: int
-    upper: np.ndarray
-    lower: np.ndarray
 
     @classmethod
     def build(
@@ -129,20 +126,26 @@ class PairData:
         weight: np.ndarray | None = None,
         query: np.ndarray | None = None,
     ) -> PairData:
-        """Split the matrix into terms and spread them over the items."""
+        """Fill in what is left out: weights of one, and one query."""
         n = len(codes)
         weight = np.ones(n) if weight is None else weight
         query = np.zeros(n, dtype=np.intp) if query is None else query
-        upper, lower = rank_one_terms(matrix)
-        return cls(
-            codes=codes,
-            matrix=matrix,
-            weight=weight,
-            query=query,
-            n_queries=int(query.max()) + 1,
-            upper=upper[:, codes] * weight,
-            lower=lower[:, codes] * weight,
-        )
+        return cls(codes, matrix, weight, query, int(query.max()) + 1)
+
+    @cached_property
+    def _terms(self) -> tuple[np.ndarray, np.ndarray]:
+        upper, lower = rank_one_terms(self.matrix)
+        return upper[:, self.codes] * self.weight, lower[:, self.codes] * self.weight
+
+    @property
+    def upper(self) -> np.ndarray:
+        """Item weights of the rank-one terms, shape (R, n), where the item is the upper one."""
+        return self._terms[0]
+
+    @property
+    def lower(self) -> np.ndarray:
+        """Item weights of the rank-one terms, shape (R, n), where the item is the lower one."""
+        return self._terms[1]
 
     @property
     def n(self) -> int:

@@ -25,6 +25,8 @@ __all__ = [
 
 # Shifts are decided on at most this many rows.
 _SAMPLE = 10_000
+# Rows of differences that are formed at a time.
+_ROWS = 256
 # A column is shifted if its mean exceeds its standard deviation so many times.
 _OFFSET = 1e3
 # Powers of two beyond this are divided out before anything is squared.
@@ -41,6 +43,8 @@ def weighted_gram(X: Any, weights: np.ndarray | None = None) -> np.ndarray:
         return (X.T @ (X if weights is None else X * weights[:, None])).toarray()
     if weights is None:
         return X.T @ X
+    if len(weights) and weights[0] == weights.min() == weights.max():
+        return weights[0] * (X.T @ X)
     if (weights < 0).any():
         return X.T @ (X * weights[:, None])
     # A matrix times its own transpose takes half the work of other products.
@@ -145,10 +149,15 @@ class Design:
         return weighted_gram(self.X, weights) / np.outer(self.scale, self.scale)
 
     def differences(self, upper: np.ndarray, lower: np.ndarray) -> Any:
-        """Return a row for each pair of items: its difference in the scaled columns."""
+        """Return a row for each pair of items: its difference in the columns before scaling."""
         rows = self.X[upper]
-        rows -= self.X[lower]
-        return sp.csr_array(rows * (1.0 / self.scale)) if sp.issparse(rows) else rows / self.scale
+        if sp.issparse(rows):
+            return rows - self.X[lower]
+        # Some at a time: a second array as large would cost more than the differences.
+        for start in range(0, len(rows), _ROWS):
+            part = slice(start, start + _ROWS)
+            rows[part] -= self.X[lower[part]]
+        return rows
 
     def pair_gram(self, upper: np.ndarray, lower: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return X' L X of the scaled columns, L the Laplacian of a graph of pairs of items.
@@ -158,7 +167,7 @@ class Design:
         inner: Any
         n = self.X.shape[0]
         if len(weights) < n:
-            inner = weighted_gram(self.X[upper] - self.X[lower], weights)
+            inner = weighted_gram(self.differences(upper, lower), weights)
         else:
             inner = self.X.T @ (laplacian(upper, lower, weights, n) @ self.X)
         inner = inner.toarray() if sp.issparse(inner) else np.asarray(inner)

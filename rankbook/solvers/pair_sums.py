@@ -182,7 +182,7 @@ class PairSums:
                 raise ValueError(f"smoothing is for a loss with a kink, got {self.loss.name}")
             self.loss = self.loss.smoothed(smoothing)
         self._set_data(PairData.build(codes, matrix, weight, check_qid(qid, len(codes))))
-        if not len(self._data.upper):
+        if not matrix.any():
             raise ValueError("costs must weight at least one pair of classes, got zeros only")
         if not np.isfinite(self.total + self.different):
             raise ValueError("sample_weight and costs must give pairs a finite total weight")

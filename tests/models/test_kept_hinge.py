@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankbook.models import PairwiseRanker
 from rankbook.models import _hinge_path as path
+from rankbook.models import _hinge_stages as stages
+from rankbook.models import _kept_hinge as kept_hinge
 
 
 def sample(n_queries=60, size=8, p=6, seed=0):
@@ -26,7 +28,7 @@ def ranker(alpha, **options):
 def test_agrees_with_the_smoothing_path(monkeypatch, alpha, p):
     X, y, qid = sample(p=p)
     kept = ranker(alpha).fit(X, y, qid=qid)
-    assert kept.dual_gap_ <= 1e-8
+    assert kept.dual_gap_ <= 1e-12
     monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
     smoothed = ranker(alpha).fit(X, y, qid=qid)
     np.testing.assert_allclose(kept.objective_, smoothed.objective_, rtol=1e-6)
@@ -107,3 +109,69 @@ def test_the_gap_of_a_loose_path_bounds_the_distance(monkeypatch, alpha):
         loose = ranker(alpha, tol=tol).fit(X, y, qid=qid)
         assert 0 < loose.dual_gap_ <= tol
         assert loose.objective_ * (1 - loose.dual_gap_) <= exact * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("alpha", [1e-3, 1e-1, 1.0])
+def test_reaches_the_minimum_to_rounding(alpha, weighted):
+    X, y, qid = sample(n_queries=150, p=12)
+    weight = np.random.default_rng(2).uniform(0.0, 2.0, y.size) if weighted else np.ones(y.size)
+    weight[:3] = 0.0 if weighted else 1.0
+    fit = ranker(alpha).fit(X, y, qid=qid, sample_weight=weight)
+    upper, lower = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    w, margins = weight[upper] * weight[lower], (X @ fit.coef_)[upper] - (X @ fit.coef_)[lower]
+    w = w / w.sum()
+    # The conditions of a minimum: multipliers one below the kink, zero above it, and on it some
+    # between that give the coefficients exactly.
+    on = np.abs(margins - 1) < 1e-9
+    rows = X[upper] - X[lower]
+    left = alpha * fit.coef_ - (w * (margins < 1) * ~on) @ rows
+    free = np.linalg.lstsq((w[on, None] * rows[on]).T, left, rcond=None)[0]
+    assert 0 < on.sum() <= 12
+    assert free.min() > -1e-8 and free.max() < 1 + 1e-8
+    np.testing.assert_allclose(free @ (w[on, None] * rows[on]), left, atol=1e-11)
+    assert fit.dual_gap_ <= 1e-12
+
+
+def test_pairs_left_out_join_when_they_are_wrong(monkeypatch):
+    """With a band that leaves out nearly all pairs, rounds add those that cross the kink."""
+    X, y, qid = sample(n_queries=150, p=12)
+    expected = ranker(0.01).fit(X, y, qid=qid).objective_
+    chosen, real = [], stages.SomePairs
+
+    def counted(pairs, free, held):
+        chosen.append(len(free))
+        return real(pairs, free, held)
+
+    monkeypatch.setattr(kept_hinge, "SomePairs", counted)
+    monkeypatch.setattr(kept_hinge, "_BAND", -0.4)
+    fit = ranker(0.01).fit(X, y, qid=qid)
+    assert len(chosen) >= 2 and chosen[-1] > chosen[0]
+    np.testing.assert_allclose(fit.objective_, expected, rtol=1e-12)
+    assert fit.dual_gap_ <= 1e-12
+
+
+def test_never_over_some_pairs_where_many_are_near(monkeypatch):
+    X, y, qid = sample(p=4)
+    expected = ranker(0.1).fit(X, y, qid=qid).objective_
+    monkeypatch.setattr(kept_hinge, "_SHARE", -1.0)
+    monkeypatch.setattr(kept_hinge, "SomePairs", None)
+    fit = ranker(0.1).fit(X, y, qid=qid)
+    np.testing.assert_allclose(fit.objective_, expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("k", [5, 30])
+def test_curvature_both_ways(k):
+    """Products undo solutions, by rows and by the Laplacian, with a weight of zero too."""
+    rng = np.random.default_rng(3)
+    design = stages.Design(rng.normal(size=(40, 12)), np.zeros(12), np.exp2(np.arange(12) - 6.0))
+    upper, lower = rng.integers(0, 40, (2, k))
+    weight, ridge, v = rng.random(k), rng.random(12) + 0.1, rng.normal(size=12)
+    weight[0] = 0.0
+    rows = stages._Rows(design.differences(upper, lower), design.scale, weight, ridge)
+    laplacian = stages._Laplacian(design, (upper, lower), weight, ridge)
+    D = (design.X[upper] - design.X[lower]) / design.scale
+    image = D.T @ (weight * (D @ v)) + ridge * v
+    for curvature in (rows, laplacian):
+        np.testing.assert_allclose(curvature.product(v), image, rtol=1e-10)
+        np.testing.assert_allclose(curvature.solve(image), v, rtol=1e-7, atol=1e-9)

@@ -22,7 +22,8 @@ from rankbook import costs as cost_schemes
 from rankbook import losses
 from rankbook.exceptions import CollinearityWarning, CostConditionError, SeparationWarning
 from rankbook.models import PairwiseRanker, UnivariateRanker
-from rankbook.models._pair_objective import PairRisk, solve
+from rankbook.models._pair_fit import solve
+from rankbook.models._pair_objective import PairRisk
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
 
