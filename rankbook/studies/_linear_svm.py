@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
+from scipy.optimize import linprog
 from sklearn.base import BaseEstimator
 
 __all__ = ["LinearSVM"]
@@ -21,6 +22,8 @@ _MAX_STEPS = 100
 _FEASIBLE = 1e-5  # residual below which the gap should fall at every step
 _LOST = 1e-3  # a gap so large after a least one of its square is the work of rounding
 _NEAR_END = 0.995  # share of the way to the boundary
+_ROUNDING = 1e-14  # a gap below this is as good as this one
+_INSIDE = 1e-6  # standard deviations; see `hull_distance`
 
 
 class LinearSVM(BaseEstimator):
@@ -29,6 +32,9 @@ class LinearSVM(BaseEstimator):
     Its dual is a quadratic program of n variables in a box, whose matrix has rank p. A step costs
     O(n p^2) whatever the penalty, which libsvm's does not at small ones, and unlike liblinear's
     the intercept is not penalised.
+
+    If the classes weigh differently the minimiser is often zero, whatever alpha: where
+    `hull_distance` is zero. Then the coefficients are exactly zero, not what an iteration leaves.
 
     Parameters
     ----------
@@ -48,6 +54,8 @@ class LinearSVM(BaseEstimator):
     dual_gap_ : float
         Upper bound on the relative distance of the objective to its minimum: its value, at the
         intercept found, less that of the dual.
+    silent_ : bool
+        Whether the coefficients are zero, so that all items tie.
     """
 
     def __init__(
@@ -70,19 +78,74 @@ class LinearSVM(BaseEstimator):
         if self.balanced:
             weight = 0.5 / np.where(y == 1, y.mean(), 1 - y.mean())
         limit = weight / (self.alpha * y.size)
-        # With a free intercept only centred items matter, and of them only their span.
-        left, size, right = np.linalg.svd(items - items.mean(axis=0), full_matrices=False)
-        rank = int((size > 1e-10 * size[0]).sum())
-        signed = sign[:, None] * left[:, :rank] * size[:rank]
+        left, size, right = _span(items)
+        signed = sign[:, None] * left * size
         w, self.dual_gap_ = _solve_dual(signed, sign, limit, self.tol)
+        # The objective grows by |w|^2 / 2 at least away from its minimiser, were that zero.
+        at_zero = 2 * min(limit[sign > 0].sum(), limit[sign < 0].sum())
+        self.silent_ = False
+        if w @ w / 2 <= max(self.dual_gap_, _ROUNDING) * at_zero:
+            distance, share = _nearest_in_hull(left, sign, limit)
+            self.silent_ = distance <= _INSIDE
+            if self.silent_:
+                w, gradient = np.zeros_like(w), signed.T @ (share * limit)
+                self.dual_gap_ = float(gradient @ gradient / 2 / at_zero)
         if self.dual_gap_ > (self.tol if self.accept is None else self.accept):
             raise RuntimeError(f"the interior point stopped at a gap of {self.dual_gap_:.1e}")
-        self.coef_ = w @ right[:rank]
+        self.coef_ = w @ right
         return self
 
     def decision_function(self, X: ArrayLike) -> np.ndarray:
         """Scores up to a constant."""
         return np.asarray(X, dtype=float) @ self.coef_
+
+
+def hull_distance(X: ArrayLike, y: ArrayLike) -> float:
+    """How far the mean of the smaller class is from the larger one's reduced convex hull.
+
+    The hull is that of the means of the larger class with no item counting for more than one of
+    the smaller. If and only if the distance is zero, the minimiser of `LinearSVM` without class
+    weights is zero, whatever alpha. It is found by linear programming, in the sup norm of
+    coordinates that are uncorrelated and have variance 1.
+    """
+    items, y = np.asarray(X, dtype=float), np.asarray(y)
+    sign = np.where(y == 1, 1.0, -1.0)
+    return _nearest_in_hull(_span(items)[0], sign, np.ones(y.size))[0]
+
+
+def _span(items: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Singular values and vectors of centred items: with a free intercept no more matters."""
+    left, size, right = np.linalg.svd(items - items.mean(axis=0), full_matrices=False)
+    rank = int((size > 1e-10 * size[0]).sum())
+    return left[:, :rank], size[:rank], right[:rank]
+
+
+def _nearest_in_hull(
+    left: np.ndarray, sign: np.ndarray, weight: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """The distance of `hull_distance`, and the shares of the items in the nearest point."""
+    total = {s: weight[sign == s].sum() for s in (-1.0, 1.0)}
+    large = sign == max(total, key=total.__getitem__)
+    u = left * np.sqrt(sign.size)
+    mean = u[~large].mean(axis=0)
+    number = min(total.values()) / weight[large][0]  # of items of the larger class that balance
+    share = np.ones(sign.size)
+    if number < large.sum() * (1 - _ROUNDING):
+        ones = np.ones((mean.size, 1))
+        A = u[large].T / number
+        solution = linprog(
+            np.append(np.zeros(large.sum()), 1.0),
+            A_ub=np.block([[A, -ones], [-A, -ones]]),
+            b_ub=np.concatenate([mean, -mean]),
+            A_eq=np.append(np.ones(large.sum()), 0.0)[None],
+            b_eq=[number],
+            bounds=[(0, 1)] * int(large.sum()) + [(0, None)],
+            method="highs",
+        )
+        if solution.status:
+            raise RuntimeError(f"the linear program failed: {solution.message}")
+        share[large] = np.clip(solution.x[:-1], 0, 1)
+    return float(np.abs(share[large] @ u[large] / number - mean).max()), share
 
 
 def _solve_dual(

@@ -39,22 +39,20 @@ from rankbook.studies._linear_svm import LinearSVM
 
 SEED = 2011
 LAMBDAS = (0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+# Where the hinge is all but silent its scores are small, and few of their digits are right: the
+# digits of its ranking need many of the objective.
 METHODS: dict[str, Callable] = {
     "exponential": partial(UnivariateRanker, "exponential"),
     "logistic": partial(UnivariateRanker, "logistic"),
     "logistic, weighted": partial(UnivariateRanker, "logistic", balanced=True),
-    "hinge": LinearSVM,
-    "hinge, weighted": partial(LinearSVM, balanced=True),
+    "hinge": partial(LinearSVM, tol=1e-12, accept=1e-7),
+    "hinge, weighted": partial(LinearSVM, balanced=True, tol=1e-12, accept=1e-7),
     "pairwise logistic": partial(PairwiseRanker, "logistic", tol=1e-6),
     "pairwise hinge": partial(PairwiseRanker, "hinge", tol=1e-6),
 }
 # Columns of few values: the minimisers of the hinge put items on one score, which two fits must
-# agree on. So there they are found to many digits, and a difference below the width is none.
-EXACT = METHODS | {
-    "hinge": partial(LinearSVM, tol=1e-10, accept=1e-7),
-    "hinge, weighted": partial(LinearSVM, balanced=True, tol=1e-10, accept=1e-7),
-    "pairwise hinge": KeptPairsSVM,
-}
+# agree on. So pairs, too, are fitted to many digits there, and steps below the width are none.
+EXACT = METHODS | {"pairwise hinge": KeptPairsSVM}
 TIE_WIDTH = 1e-6  # of the range of the scores
 RUN = {
     "simulation": tuple(METHODS),
@@ -181,8 +179,17 @@ def risks(
     return np.array([[risk(fit, penalty) for penalty in lambdas] for fit in fits])
 
 
+def is_silent(X: np.ndarray, y: np.ndarray) -> bool:
+    """Whether the hinge without weights gives all items one score: at one penalty, as at all."""
+    return METHODS["hinge"](alpha=1 / y.size).fit(X, y).silent_
+
+
 def simulate(part: str, scenario: str, index: int, methods: Iterable[str] | None = None) -> dict:
-    """Mean rank loss over training sets drawn from one random model, methods by lambdas."""
+    """Mean rank loss over training sets drawn from one random model, methods by lambdas.
+
+    "silent" counts the sets on which the hinge without weights is. If it is on some and not on
+    others, "speaking" is the mean over the others.
+    """
     seed = [SEED, list(SCENARIOS[part]).index(scenario), index]
     if part == "weights":
         seed = [SEED + 1, *seed[1:]]
@@ -192,19 +199,28 @@ def simulate(part: str, scenario: str, index: int, methods: Iterable[str] | None
         model.sample(N_TRAIN, np.random.default_rng([*seed, 2 + k])) for k in range(N_SETS[part])
     ]
     fits = [METHODS[m] for m in (RUN[part] if methods is None else methods)]
-    table = np.mean([risks(X, y, X_test, y_test, fits) for X, y in sets], axis=0)
+    tables = np.array([risks(X, y, X_test, y_test, fits) for X, y in sets])
     bayes = 1 - auc(y_test, model.bayes_scores(X_test))
-    return {"risk": np.round(table, 6).tolist(), "bayes": round(bayes, 6)}
+    silent = np.array([is_silent(X, y) for X, y in sets])
+    result = {
+        "risk": tables.mean(axis=0).round(6).tolist(),
+        "bayes": round(bayes, 6),
+        "silent": int(silent.sum()),
+    }
+    if 0 < silent.sum() < silent.size:
+        result["speaking"] = tables[~silent].mean(axis=0).round(6).tolist()
+    return result
 
 
-def cross_validate(name: str, lambdas: tuple[float, ...] = LAMBDAS) -> list[list[float]] | None:
-    """Mean rank loss over all folds of a UCI data set, or None where it is not at hand."""
+def cross_validate(name: str, lambdas: tuple[float, ...] = LAMBDAS) -> tuple | None:
+    """Mean rank loss over all folds of a UCI data set, and the number of those where the hinge
+    without weights is silent; or None where it is not at hand."""
     nominal = ["Patients_year_of_operation"] if name.endswith(", year nominal") else []
     try:
         data = load_uci(name.removesuffix(", year nominal"), nominal=nominal, progress=False)
     except DatasetUnavailable:
         return None
-    fits, tables = [EXACT[m] for m in RUN["uci"]], []
+    fits, tables, silent = [EXACT[m] for m in RUN["uci"]], [], 0
     for repeat in range(N_REPEATS):
         folds = StratifiedKFold(n_splits=10, shuffle=True, random_state=SEED + repeat)
         for train, test in folds.split(data.X, data.y):
@@ -212,8 +228,9 @@ def cross_validate(name: str, lambdas: tuple[float, ...] = LAMBDAS) -> list[list
             X, X_test = prepare.fit_transform(data.X[train]), prepare.transform(data.X[test])
             found = risks(X, data.y[train], X_test, data.y[test], fits, TIE_WIDTH, lambdas)
             tables.append(found)
+            silent += is_silent(X, data.y[train])
     mean: np.ndarray = np.stack(tables).mean(axis=0)
-    return mean.round(6).tolist()
+    return mean.round(6).tolist(), silent
 
 
 def uci_names() -> list[str]:
@@ -245,20 +262,22 @@ def compute(quick: bool, progress: bool) -> dict:
     -------
     dict
         "seed", "lambdas" and the "methods" of each part; "simulation" and "weights": for each
-        scenario a list of models, each with its mean "risk", methods by lambdas, and the "bayes"
-        risk of its test set; "uci": for each data set its mean risk, methods by lambdas.
+        scenario a list of models, each with its mean "risk", methods by lambdas, the "bayes" risk
+        of its test set, the number of "silent" training sets and, if some are and some are not,
+        the risk on those that are "speaking"; "uci": for each data set its mean risk, methods by
+        lambdas; "uci_silent": the number of its silent folds.
     """
     from tqdm.auto import tqdm  # here, because in a notebook its import may warn
 
     result: dict = {"seed": SEED, "lambdas": LAMBDAS, "methods": RUN}
     for part, scenarios in SCENARIOS.items():
         result[part] = {scenario: [] for scenario in scenarios}
-    result["uci"] = {}
+    result["uci"], result["uci_silent"] = {}, {}
     # Fits of this size are slower on several threads than on one.
     with threadpool_limits(1):
         for part, name, index in tqdm(list(_tasks(quick)), desc="tasks", disable=not progress):
             if part != "uci":
                 result[part][name].append(simulate(part, name, index))
-            elif (table := cross_validate(name)) is not None:
-                result["uci"][name] = table
+            elif (found := cross_validate(name)) is not None:
+                result["uci"][name], result["uci_silent"][name] = found
     return result

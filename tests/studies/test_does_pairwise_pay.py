@@ -15,7 +15,7 @@ from rankbook.datasets import load_uci
 from rankbook.exceptions import DatasetUnavailable
 from rankbook.studies import does_pairwise_pay as study
 from rankbook.studies._kept_pairs import KeptPairsSVM
-from rankbook.studies._linear_svm import LinearSVM
+from rankbook.studies._linear_svm import _INSIDE, LinearSVM, hull_distance
 
 RESULTS = studies.load("does_pairwise_pay")
 MODELS = [(part, name) for part, scenarios in study.SCENARIOS.items() for name in scenarios]
@@ -33,17 +33,43 @@ def test_the_first_model_of_each_kind_comes_out_again(part, name):
     again = study.simulate(part, name, 0)
     compare(RESULTS, part, name, again["risk"])
     assert again["bayes"] == pytest.approx(RESULTS[part][name][0]["bayes"], abs=5e-5)
+    assert again["silent"] == RESULTS[part][name][0]["silent"]
     edited = copy.deepcopy(RESULTS)
     edited[part][name][0]["risk"][1][2] += 1e-4
     with pytest.raises(AssertionError):
         compare(edited, part, name, again["risk"])
 
 
+def test_the_sets_where_the_hinge_speaks_come_out_again():
+    # The first model on which it is silent on some training sets and not on others.
+    stored = RESULTS["simulation"]["rules, imbalanced"][1]
+    rows = [study.RUN["simulation"].index(m) for m in ("logistic", "hinge")]
+    again = study.simulate("simulation", "rules, imbalanced", 1, ("logistic", "hinge"))
+    assert again["silent"] == stored["silent"] == 2
+    for key in ("risk", "speaking"):
+        np.testing.assert_allclose(again[key], np.array(stored[key])[rows], rtol=0, atol=5e-5)
+    # A silent machine ties all items: its rank loss is one half.
+    parts = 2 / 5 * 0.5 + 3 / 5 * np.array(stored["speaking"])[rows[1]]
+    np.testing.assert_allclose(stored["risk"][rows[1]], parts, rtol=0, atol=2e-6)
+
+
+def test_silence_in_the_file():
+    for part, name in MODELS:
+        for model in RESULTS[part][name]:
+            silent, hinge = model["silent"], model["risk"][study.RUN[part].index("hinge")]
+            assert 0 <= silent <= study.N_SETS[part]
+            assert (silent == study.N_SETS[part]) == (hinge == [0.5] * len(study.LAMBDAS))
+            assert ("speaking" in model) == (0 < silent < study.N_SETS[part])
+    assert set(RESULTS["uci_silent"]) == set(RESULTS["uci"])
+
+
 def test_a_data_set_comes_out_again():
     # Every method, at a small and a large penalty.
-    again = study.cross_validate("haberman", study.LAMBDAS[1::3])
-    if again is None:
+    found = study.cross_validate("haberman", study.LAMBDAS[1::3])
+    if found is None:
         pytest.skip("Haberman's data are not at hand")
+    again, silent = found
+    assert silent == RESULTS["uci_silent"]["haberman"]
     stored = np.array(RESULTS["uci"]["haberman"])
     assert stored.shape == (len(study.RUN["uci"]), len(study.LAMBDAS))
     np.testing.assert_allclose(again, stored[:, 1::3], rtol=0, atol=5e-5)
@@ -138,6 +164,8 @@ def test_the_file_is_complete():
         assert len(models) == study.N_MODELS[part]
         shape = (len(models), len(study.RUN[part]), len(study.LAMBDAS))
         assert np.array([m["risk"] for m in models]).shape == shape
+        whole = (len(study.RUN[part]), len(study.LAMBDAS))
+        assert all(np.shape(m.get("speaking", m["risk"])) == whole for m in models)
     assert set(RESULTS["uci"]) == set(study.uci_names())
 
 
@@ -156,6 +184,97 @@ def test_populations_have_the_prior_and_the_least_risk():
         assert 1 - metrics.auc(y, model.bayes_scores(X)) == pytest.approx(wanted, abs=0.015)
     eta = model.bayes_scores(X)
     assert eta.max() == 1 and 0 < eta.min() < 1, "false positives alone"
+
+
+class TestSilence:
+    """A hinge without class weights whose minimiser is zero, whatever the penalty."""
+
+    ALPHAS = (1e-5, 1e-3, 0.1, 10.0)
+
+    @pytest.mark.parametrize("label", [0, 1])
+    @pytest.mark.parametrize(("where", "silent"), [(0.0, True), (1.9, True), (2.1, False)])
+    def test_one_item_against_three_by_hand(self, where, silent, label):
+        # Of the larger class one item may count in full: the hull is that of -1, 0 and 2.
+        X, y = np.array([[-1.0], [0.0], [2.0], [where]]), np.array([1, 1, 1, 0]) ^ label
+        assert (hull_distance(X, y) < 1e-12) == silent
+        for alpha in self.ALPHAS:
+            found = LinearSVM(alpha).fit(X, y)
+            assert found.silent_ == silent == (found.coef_[0] == 0)
+            grid = np.linspace(-0.5, 0.5, 10_001)
+            score = grid[:, None] * X[:, 0]
+            sign = np.where(y == 1, 1.0, -1.0)
+            cost = [
+                np.maximum(1 - sign * (score + b[:, None]), 0).mean(axis=1)
+                for b in (sign[None] - score).T
+            ]
+            value = np.min(cost, axis=0) + alpha / 2 * grid**2
+            assert (abs(grid[value.argmin()]) < 1e-9) == silent
+
+    def test_two_items_may_count_one_half_each(self):
+        # Two against four: the largest mean of two of 0, 1, 3, 4 is 3.5, and 4 is beyond.
+        X = np.array([0.0, 1.0, 3.0, 4.0, 3.0, 3.9])[:, None]
+        y = np.array([1, 1, 1, 1, 0, 0])
+        assert LinearSVM(0.1).fit(X, y).silent_
+        X[5] = 4.1
+        assert not LinearSVM(0.1).fit(X, y).silent_
+        unit = np.sqrt(X.var())
+        assert hull_distance(X, y) == pytest.approx(0.05 / unit, rel=1e-9)
+
+    def test_against_directions_and_libsvm(self):
+        rng = np.random.default_rng(11)
+        angles = np.linspace(0, 2 * np.pi, 5_000)
+        directions = np.array([np.cos(angles), np.sin(angles)])
+        seen = set()
+        for _ in range(20):
+            y = np.repeat([0, 1], [5, 20])
+            X = rng.normal(size=(25, 2)) + np.outer(y == 0, rng.normal(size=2))
+            # Silent: in every direction the five highest are as high, on average, as the minority.
+            ahead = (X[y == 0] @ directions).mean(axis=0)
+            ahead = ahead - np.sort(X[y == 1] @ directions, axis=0)[-5:].mean(axis=0)
+            silent = bool(ahead.max() < 0)
+            seen.add(silent)
+            assert silent == (hull_distance(X, y) < _INSIDE)
+            found = LinearSVM(0.1).fit(X, y)
+            assert found.silent_ == silent and abs(found.dual_gap_) < 1e-7
+            other = SVC(kernel="linear", C=1 / (0.1 * y.size), tol=1e-6).fit(X, y).coef_[0]
+            np.testing.assert_allclose(found.coef_, other, atol=1e-4)
+            assert (np.abs(other).max() < 1e-4) == silent
+        assert seen == {False, True}
+
+    def test_the_two_kinds_are_far_apart(self):
+        # The bound lies between the distances of all training sets; here those of one data set.
+        distances = [hull_distance(*fold("haberman", 0, k)[:2]) for k in range(10)]
+        assert all(d < 1e-3 * _INSIDE or d > 100 * _INSIDE for d in distances)
+        assert min(distances) < _INSIDE < max(distances)
+
+    def test_equal_class_weights_and_pairs_are_silent_for_equal_means_alone(self):
+        X, y = np.array([[-1.0], [0.0], [2.0], [0.0]]), np.array([1, 1, 1, 0])
+        assert LinearSVM(0.1).fit(X, y).silent_
+        for name in ("hinge, weighted", "pairwise hinge"):
+            assert abs(study.METHODS[name](alpha=0.1).fit(X, y).coef_[0]) > 0.1
+        X[3] = 1 / 3
+        weighted = LinearSVM(0.1, balanced=True).fit(X, y)
+        assert weighted.silent_ and weighted.dual_gap_ < 1e-20
+        assert abs(study.METHODS["pairwise hinge"](alpha=0.1).fit(X, y).coef_[0]) < 1e-6
+
+    def test_stored_digits_rest_on_no_residue(self):
+        # Two tolerances, and rows and columns in another order, as rounding on another processor.
+        rng = np.random.default_rng(12)
+        for number in range(10):
+            X, y, X_test, y_test = fold("haberman", 0, number)
+            rows, columns = rng.permutation(y.size), rng.permutation(X.shape[1])
+            for penalty in study.LAMBDAS:
+                fits = [
+                    LinearSVM(penalty / y.size, tol=1e-12, accept=1e-7).fit(X, y),
+                    LinearSVM(penalty / y.size, tol=1e-13, accept=1e-7).fit(X, y),
+                ]
+                scores = [m.decision_function(X_test) for m in fits]
+                moved = LinearSVM(penalty / y.size, tol=1e-12, accept=1e-7)
+                moved.fit(X[rows][:, columns], y[rows])
+                scores.append(moved.decision_function(X_test[:, columns]))
+                risk = [1 - metrics.auc(y_test, study.tied(s, 1e-6)) for s in scores]
+                assert risk[0] == risk[1] == risk[2]
+                assert (risk[0] == 0.5) == study.is_silent(X, y)
 
 
 class TestLinearSVM:
