@@ -23,7 +23,9 @@ _FEASIBLE = 1e-5  # residual below which the gap should fall at every step
 _LOST = 1e-3  # a gap so large after a least one of its square is the work of rounding
 _NEAR_END = 0.995  # share of the way to the boundary
 _ROUNDING = 1e-14  # a gap below this is as good as this one
-_INSIDE = 1e-6  # standard deviations; see `hull_distance`
+# Bound on `hull_distance`, in standard deviations, of what counts as inside. Of the 1760 training
+# sets of does_pairwise_pay 209 are below 1e-12 and all others above 9e-4.
+_INSIDE = 1e-6
 
 
 class LinearSVM(BaseEstimator):
