@@ -77,7 +77,7 @@ def test_canvas_keeps_ids_and_the_row_of_points(checks):
     assert canvas_sheet(CLASS, checks, sheet + "A note\n") == canvas_sheet(CLASS, checks, sheet)
     named = canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Homework 9: a tiny set"))
     assert rows(named)[1]["Homework 9: a tiny set (77)"] == "15"
-    for title in ("Problem set 9", "P9, due in May"):
+    for title in ("Problem set 9", "P9: due in May"):
         assert (
             rows(canvas_sheet(CLASS, checks, sheet.replace("A tiny set", title)))[1]["ID"] == "101"
         )
