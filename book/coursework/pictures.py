@@ -122,8 +122,7 @@ def enter_points(folder: Path, order: list[str]) -> None:
 def grade(folder: Path) -> None:
     """Grade the class by the command that instructors use."""
     places = [folder / "checks.py", folder / "moodle.zip", "--output", folder / "graded"]
-    options = ["--question-seconds", "10"]
-    command = [sys.executable, "-m", "rankbook.grading", *map(str, places), *options]
+    command = [sys.executable, "-m", "rankbook.grading", *map(str, places)]
     subprocess.run(command, check=True)
 
 

@@ -14,12 +14,13 @@ from rankbook.grading.runner import strip_magics
 # looks at a notebook that has one.
 MODULES = {"builtins", "concurrent", "ctypes", "gc", "importlib", "imp", "inspect", "joblib"}
 MODULES |= {"multiprocessing", "pkgutil", "runpy", "subprocess", "threading", "_thread"}
-MODULES |= {"asyncio", "code", "codeop", "marshal", "pickle", "pty"}
+MODULES |= {"asyncio", "code", "codeop", "dask", "distributed", "marshal", "pickle", "pty", "pydoc"}
 NAMES = {"__import__", "eval", "exec", "compile", "__builtins__", "globals", "locals", "vars"}
 NAMES |= {"setattr"}
 ATTRIBUTES = {"_getframe", "_current_frames", "setprofile", "settrace", "__subclasses__", "f_back"}
 ATTRIBUTES |= {"meta_path", "tb_frame", "modules", "__globals__", "system", "popen", "__dict__"}
 ATTRIBUTES |= {"__getattr__", "__getattribute__", "__setattr__", "__code__", "co_filename"}
+ATTRIBUTES |= {"BaseConfigurator", "dictConfig", "fileConfig"}  # names in text are looked up
 ATTRIBUTES |= {"CodeType", "FunctionType", "fork", "forkpty", "posix_spawn", "posix_spawnp"}
 ATTRIBUTES |= {f"{how}{form}" for how in ("exec", "spawn") for form in ("l", "le", "lp", "lpe")}
 ATTRIBUTES |= {f"{how}{form}" for how in ("exec", "spawn") for form in ("v", "ve", "vp", "vpe")}

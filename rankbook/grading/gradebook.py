@@ -95,6 +95,14 @@ def moodle_sheet(
     return "\ufeff" + _files.to_csv(rows)
 
 
+def _is_of_set(heading: str, checks: Checks) -> bool:
+    """Whether a heading has the title of the set, its id, as P3, or its number, as in set 3."""
+    name = re.escape(checks.set_id)
+    number = re.escape(checks.set_id.lstrip("P"))
+    told = re.search(rf"\b(?:{name}|set {number})\b", heading, re.I)
+    return bool(told) or checks.title.casefold() in heading.casefold()
+
+
 def canvas_sheet(
     results: Sequence[Result],
     checks: Checks,
@@ -112,7 +120,8 @@ def canvas_sheet(
     worksheet : str, optional
         The gradebook that Canvas exports; its students, sections and ids are used.
     column : str, optional
-        The heading of the assignment, "Title (id)"; by default the one with the title of the set.
+        The heading of the assignment, "Title (id)"; by default the one with the title or the number
+        of the set.
 
     Returns
     -------
@@ -129,8 +138,7 @@ def canvas_sheet(
         return _files.to_csv(rows)
     old = list(csv.reader(io.StringIO(worksheet.removeprefix("\ufeff"))))
     headings = old[0] if old else []
-    title = checks.title.casefold()
-    wanted = [h for h in headings if (h == column if column else title in h.casefold())]
+    wanted = [h for h in headings if (h == column if column else _is_of_set(h, checks))]
     if len(wanted) != 1 or not set(CANVAS) <= set(headings):
         raise ValueError(
             f"worksheet must have Canvas's columns and one of {column or checks.title!r}: "

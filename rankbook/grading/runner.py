@@ -8,6 +8,7 @@ makes life easy for honest code, and the grader outside believes values alone.
 from __future__ import annotations
 
 import builtins
+import functools
 import gc
 import importlib.abc
 import json
@@ -162,18 +163,25 @@ class Guard(importlib.abc.MetaPathFinder):
     def _look_into(self, frame: Any) -> None:
         """Refuse a forbidden function that is handed to another module, which would call it."""
         for value in list(frame.f_locals.values()):
-            for part in value if type(value) is tuple else (value,):
-                if callable(part):
-                    inner = getattr(part, "__wrapped__", part)
-                    name = getattr(part, "__name__", "")
-                    if getattr(inner, "__code__", None) in self.codes:
-                        raise Forbidden(name)
-                    self._compare(f"{getattr(part, '__module__', '')}.{name}")
+            for part in filter(callable, _members(value)):
+                part = part.func if type(part) is functools.partial else part
+                inner = getattr(part, "__wrapped__", part)
+                name = getattr(part, "__name__", "")
+                if getattr(inner, "__code__", None) in self.codes:
+                    raise Forbidden(name)
+                self._compare(f"{getattr(part, '__module__', '')}.{name}")
 
     def _compare(self, called: str) -> None:
         for name in self.names:
             if called == name or called.startswith(name + "."):
                 raise Forbidden(name)
+
+
+def _members(value: Any) -> Any:
+    """A value, or what a short collection holds: long ones are data."""
+    if type(value) in (tuple, list, dict) and len(value) <= 20:
+        return list(value.values() if type(value) is dict else value)
+    return [value]
 
 
 def _is_student(frame: Any) -> bool:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(
     path
     for path in (ROOT / "book").rglob("*.ipynb")
-    if not {".ipynb_checkpoints", "coursework"} & set(path.parts)
+    if not {".ipynb_checkpoints", "coursework"} & set(path.relative_to(ROOT).parts)
 )
 KNOWN = {
     "metrics.auc": "rankbook.metrics.auc",

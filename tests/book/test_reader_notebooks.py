@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(
     path.relative_to(ROOT / "book").as_posix()
     for path in (ROOT / "book").rglob("*.ipynb")
-    if not {".ipynb_checkpoints", "coursework"} & set(path.parts)
+    if not {".ipynb_checkpoints", "coursework"} & set(path.relative_to(ROOT).parts)
 )
 RAW = [
     r"\{[\w:.+-]+\}`",  # a role

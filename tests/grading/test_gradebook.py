@@ -77,6 +77,13 @@ def test_canvas_keeps_ids_and_the_row_of_points(checks):
     assert canvas_sheet(CLASS, checks, sheet + "A note\n") == canvas_sheet(CLASS, checks, sheet)
     named = canvas_sheet(CLASS, checks, sheet.replace("A tiny set", "Homework 9: a tiny set"))
     assert rows(named)[1]["Homework 9: a tiny set (77)"] == "15"
+    for title in ("Problem set 9", "P9: due in May"):
+        assert (
+            rows(canvas_sheet(CLASS, checks, sheet.replace("A tiny set", title)))[1]["ID"] == "101"
+        )
+    for title in ("Problem set 19", "Problem set 90", "P91"):
+        with pytest.raises(ValueError, match="--grade-column"):
+            canvas_sheet(CLASS, checks, sheet.replace("A tiny set", title))
 
 
 def test_a_sheet_is_read_without_the_mark_of_its_encoding(tmp_path):

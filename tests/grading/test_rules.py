@@ -189,6 +189,7 @@ def test_a_statement_that_cannot_be_analysed_is_not_trusted():
         "def f(): pass\nf.__code__ = np.f.__code__",
         "import os\nos.spawnv(0, 'python', [])",
         "import pickle",
+        "import logging.config\nlogging.config.dictConfig({})",
         "g = getattr(np, 'f' + 'g')",
         "import sys\ng = getattr(sys, 'modules')",
         "import operator\ng = operator.attrgetter('sys.modules')(np)",

@@ -63,6 +63,7 @@ def test_values_come_back_and_names_of_errors_do_not_carry_inputs():
 
 
 TEXT = "import math, timeit\nimport numpy as np\n"
+PARTIAL = "from functools import partial\n"
 THREAD = """
 import math, threading
 def go(f):
@@ -94,6 +95,8 @@ LOADED = "import numpy as np\nplus = getattr(np, 'su' + 'm')\n"
         (LOADED + "def answer(x): return np.apply_along_axis(plus, 0, x)", "numpy.sum"),
         (LOADED + "def answer(x): return np.vectorize(plus)(x)", "numpy.sum"),
         (TEXT + "def answer(x): return np.apply_along_axis(math.fsum, 0, x)", "math.fsum"),
+        (LOADED + PARTIAL + "def answer(x): return np.vectorize(partial(plus))(x)", "numpy.sum"),
+        (LOADED + "def answer(x): return np.piecewise(x, [x > 0], [plus])", "numpy.sum"),
         (THREAD + "def answer(x): return go(math.fsum)", "math.fsum"),
     ],
 )
