@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -189,8 +189,14 @@ def _sorted_numbers(values: list) -> list:
     """Numbers of any kind by their exact values, as Python compares them."""
     try:
         return sorted(values)
-    except TypeError:  # Python does not compare a Fraction with a Decimal
-        return sorted(values, key=lambda value: Fraction(*value.as_integer_ratio()))
+    except TypeError:  # not all of numpy's numbers are comparable with a Decimal
+        return sorted(values, key=_as_fraction)
+
+
+def _as_fraction(value: Any) -> Fraction:
+    if isinstance(value, (Integral, np.bool_)):  # numpy's have no ratio
+        return Fraction(int(value))
+    return Fraction(*value.as_integer_ratio())
 
 
 def _sorted_codes(y: np.ndarray) -> Encoded:

@@ -228,12 +228,13 @@ def test_an_array_in_an_array_is_no_label():
         check_labels(y)
 
 
-def test_fractions_and_decimals_have_one_order():
-    # Python itself does not compare the two.
-    y = [Decimal("0.75"), Fraction(1, 2), Decimal("0.25"), Fraction(1, 3)]
+@pytest.mark.parametrize("kind", [Fraction, np.int64, np.longdouble])
+def test_numbers_of_all_kinds_have_one_order(kind):
+    # Neither of numpy's two is comparable with a Decimal.
+    y = [Decimal("1.5"), kind(2), Decimal("0.25"), kind(1)]
     codes, classes = check_labels(y)
-    assert_array_equal(codes, [3, 2, 0, 1])
-    assert classes.tolist() == [Decimal("0.25"), Fraction(1, 3), Fraction(1, 2), Decimal("0.75")]
+    assert_array_equal(codes, [2, 3, 0, 1])
+    assert classes.tolist() == [Decimal("0.25"), kind(1), Decimal("1.5"), kind(2)]
 
 
 def test_categories_of_unequal_lengths_stay_what_they_are():
