@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rankbook._arrays import as_array
 from rankbook._validation import check_scalar, check_square
 
 __all__ = ["check_edge_weights", "is_exact", "matrix_of_edges", "plain", "tolerance"]
@@ -27,6 +28,8 @@ def check_edge_weights(a: Any, name: str = "a") -> np.ndarray:
     """Return checked weights: int64 or Fractions where they are exact, else float."""
     if hasattr(a, "weights"):
         return a.weights
+    if isinstance(a, np.ma.MaskedArray):
+        a = as_array(a, name)
     try:
         array = np.asarray(a)
     except ValueError:

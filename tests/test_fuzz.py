@@ -487,6 +487,17 @@ def test_a_bad_argument_gives_an_answer_or_a_named_error(name):
     check()
 
 
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_masked_entries_are_refused(name):
+    """Each array in turn: a mask that is dropped would count what its owner has struck out."""
+    for key, good in good_arguments(name).items():
+        if np.ndim(good) and np.size(good) and np.asarray(good).dtype.kind in "iuf":
+            arguments = good_arguments(name) | {key: CHANGES["masked"](good)}
+            with pytest.raises(ALLOWED_ERRORS) as caught:
+                call(name, arguments)
+            assert names_an_argument(name, arguments, caught.value), f"{key}: {caught.value!r}"
+
+
 def test_the_rule_would_notice():
     """The checker itself: unnamed errors and changed arguments do not pass."""
     assert not names_an_argument("f", {"y": 1}, ValueError("inhomogeneous shape"))

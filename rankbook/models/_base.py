@@ -12,7 +12,15 @@ from rankbook._arrays import as_array
 from rankbook._validation import check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
-__all__ = ["LinearRankerMixin", "RankerMixin"]
+__all__ = ["LinearRankerMixin", "RankerMixin", "check_items"]
+
+
+def check_items(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, which drops masks in silence and names no ragged list."""
+    for name, values in (("X", X), ("y", options.get("y"))):
+        if isinstance(values, (list, tuple, np.ma.MaskedArray)):
+            as_array(values, name)
+    return validate_data(estimator, X, **options)
 
 
 class RankerMixin:
@@ -135,7 +143,7 @@ class LinearRankerMixin(RankerMixin):
             The scores, higher for items ranked higher.
         """
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=np.float64)
+        X = check_items(self, X, reset=False, accept_sparse=("csr", "csc"), dtype=np.float64)
         return np.asarray(X @ self.coef_).ravel() + getattr(self, "intercept_", 0.0)
 
     def predict(self, X: ArrayLike) -> np.ndarray:

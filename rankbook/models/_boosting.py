@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankbook._progress import progress
 from rankbook._validation import (
@@ -22,7 +22,7 @@ from rankbook._validation import (
     check_scalar,
     check_weights,
 )
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import RankerMixin, check_items
 from rankbook.solvers.boosting import StageObjective, boost, staged_scores
 from rankbook.solvers.weak_learners import family
 
@@ -147,7 +147,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
     ) -> Any:
         self._check_parameters()
         rng = check_rng(self.random_state, "random_state")
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = check_items(self, X, dtype=np.float64, ensure_min_samples=2)
         codes = self._encode_labels(y, len(X))
         weight = check_weights(sample_weight, len(X))
         weight = np.ones(len(X)) if weight is None else weight
@@ -234,7 +234,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
             raise TypeError(
                 f"validation must be a tuple (X, y), got {type(validation).__name__}{size}"
             )
-        X = validate_data(self, validation[0], reset=False, dtype=np.float64)
+        X = check_items(self, validation[0], reset=False, dtype=np.float64)
         codes, _ = check_labels(
             validation[1], labels=self.classes_, min_classes=1, name="validation[1]"
         )
@@ -255,7 +255,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
             The scores, higher for items ranked higher.
         """
         check_is_fitted(self, "n_iter_")
-        items: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        items: np.ndarray = check_items(self, X, reset=False, dtype=np.float64)
         scores = np.full(len(items), self._ensemble.constants[self.n_iter_])
         if self.n_iter_:
             # A learner that was picked twice is evaluated once.
@@ -283,7 +283,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
             The scores after rounds 1, 2, ..., `n_iter_`.
         """
         check_is_fitted(self, "n_iter_")
-        items: np.ndarray = validate_data(self, X, reset=False, dtype=np.float64)
+        items: np.ndarray = check_items(self, X, reset=False, dtype=np.float64)
         weak, bandwidth = family(self.weak), self.bandwidth
         yield from staged_scores(
             self._ensemble,

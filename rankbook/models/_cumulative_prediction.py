@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankbook._links import LINKS, Link
 from rankbook._validation import check_choice, check_rng, check_same_length, check_scores
 from rankbook.exceptions import CrossingWarning
+from rankbook.models._base import check_items
 from rankbook.models._cumulative_likelihood import log_probabilities
 
 __all__ = ["PredictionMixin"]
@@ -60,7 +61,7 @@ class PredictionMixin:
     def _check_items(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
         if self.n_features_in_:
-            return validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+            return check_items(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         shape = (1, 0) if X is None else np.shape(X)
         if len(shape) != 2 or shape[1]:
             raise ValueError(

@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankbook._validation import check_scalar, check_weights
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import RankerMixin, check_items
 from rankbook.solvers.kernels import Kernel, KernelMatrix
 
 __all__ = ["KernelMachine"]
@@ -96,7 +96,7 @@ class KernelMachine(RankerMixin, BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
         """The kernel matrix, codes and weights of the items that have a weight."""
         self._check_parameters()
-        items: Any = validate_data(
+        items: Any = check_items(
             self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
         )
         if self._has("precomputed") and items.shape[0] != items.shape[1]:
@@ -118,7 +118,10 @@ class KernelMachine(RankerMixin, BaseEstimator):
         self._kernel = Kernel.build(
             self.kernel, items, self.gamma, self.degree, self.coef0, weight / weight.max()
         )
-        return KernelMatrix(self._kernel, items), codes[self._rows], weight
+        matrix = KernelMatrix(self._kernel, items)
+        if self._has("linear"):
+            matrix.diagonal()  # refuses items whose kernels overflow
+        return matrix, codes[self._rows], weight
 
     def _store(self, matrix: KernelMatrix, beta: np.ndarray, codes: np.ndarray) -> None:
         """Keep the items whose coefficient is not zero."""
@@ -172,7 +175,7 @@ class KernelMachine(RankerMixin, BaseEstimator):
             The scores, higher for items ranked higher.
         """
         check_is_fitted(self, "dual_coef_")
-        items: Any = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        items: Any = check_items(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         if self._has("precomputed"):
             return items[:, self.support_] @ self.dual_coef_
         items = self._kernel.prepare(items)

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from rankbook import costs
 from rankbook._arrays import as_float, require_finite
 from rankbook._validation import check_choice, check_rng, check_weights
 from rankbook.exceptions import LabelCostWarning
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import RankerMixin, check_items
 from rankbook.models._class_moments import ClassMoments
 
 __all__ = ["COCR"]
@@ -138,7 +138,7 @@ class COCR(RankerMixin, BaseEstimator):
             The fitted estimator.
         """
         base = self._check_parameters()
-        items: Any = validate_data(
+        items: Any = check_items(
             self, X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_samples=2
         )
         codes = self._encode_labels(y, items.shape[0])
@@ -216,7 +216,7 @@ class COCR(RankerMixin, BaseEstimator):
             :math:`P(Y \ge k \mid x)`; a regression may leave [0, 1].
         """
         check_is_fitted(self, "estimators_")
-        items: Any = validate_data(
+        items: Any = check_items(
             self, X, reset=False, accept_sparse=("csr", "csc"), dtype=np.float64
         )
         columns = [np.asarray(h.predict(items), dtype=np.float64) for h in self.estimators_]

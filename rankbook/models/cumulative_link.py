@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import validate_data
 
 from rankbook._links import LINKS, Link
 from rankbook._progress import check_verbose, newton_callback, progress
 from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
-from rankbook.models._base import RankerMixin
+from rankbook.models._base import RankerMixin, check_items
 from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_fit import Fitted, fit_design
 from rankbook.models._cumulative_inference import InferenceMixin, Precision, sandwich_meat
@@ -298,7 +297,7 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
                 self.n_features_in_ = 0
                 self.__dict__.pop("feature_names_in_", None)
         else:
-            X = validate_data(
+            X = check_items(
                 self, X, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
             )
         n = X.shape[0]

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankbook._docs import documented
 from rankbook._validation import check_choice, check_flag, check_scalar, check_weights
+from rankbook.models._base import check_items
 from rankbook.models._leaf_models import fitted_tree
 from rankbook.models._tree_growth import Sample, grow
 from rankbook.models._tree_pruning import model_nodes
@@ -141,7 +142,7 @@ class ModelTree(RegressorMixin, BaseEstimator):
         smoothed = check_flag(self.smoothed, "smoothed")
         power = check_scalar(self.split_power, "split_power", low=0, high=2, strict_low=True)
         check_choice(self.weighting, ("copies", "importance"), "weighting")
-        items, target = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        items, target = check_items(self, X, y=y, dtype=np.float64, y_numeric=True)
         target = np.asarray(target, dtype=np.float64)
         weights = check_weights(sample_weight, target.size)
         weights = np.ones(target.size) if weights is None else weights
@@ -265,7 +266,7 @@ class ModelTree(RegressorMixin, BaseEstimator):
 
     def _check_items(self, X: ArrayLike) -> np.ndarray:
         check_is_fitted(self, "tree_")
-        return validate_data(self, X, reset=False, dtype=np.float64)
+        return check_items(self, X, reset=False, dtype=np.float64)
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import validate_data
 
 from rankbook import losses
 from rankbook._cost_scale import require_scale_condition, with_consistent_terms
 from rankbook._progress import progress
 from rankbook._validation import check_costs, check_qid, check_scalar, check_weights
-from rankbook.models._base import LinearRankerMixin
+from rankbook.models._base import LinearRankerMixin, check_items
 from rankbook.models._degenerate import least_norm_pairs, warn_if_separated
 from rankbook.models._hinge_path import minimize_hinge
 from rankbook.models._pair_fit import minimize_smooth
@@ -195,7 +194,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
             The fitted estimator.
         """
         loss, tol = self._check_parameters()
-        items: Any = validate_data(
+        items: Any = check_items(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
         codes = self._encode_labels(y, items.shape[0])

@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import ClassifierTags
-from sklearn.utils.validation import validate_data
 
 from rankbook import losses
 from rankbook._progress import newton_callback, progress
 from rankbook._validation import check_scalar, check_weights
-from rankbook.models._base import LinearRankerMixin
+from rankbook.models._base import LinearRankerMixin, check_items
 from rankbook.models._degenerate import least_norm_items, warn_if_separated
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.solvers import NewtonResult, minimize
@@ -159,7 +158,7 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
             The fitted estimator.
         """
         loss = self._check_parameters()
-        items: Any = validate_data(
+        items: Any = check_items(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", ensure_min_samples=2
         )
         sign, weights = self._check_target(self._encode_labels(y, items.shape[0]), sample_weight)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from rankbook._pair_counts import pair_weight
 from rankbook._validation import check_qid, check_same_length, check_scalar, check_weights
-from rankbook.models._base import LinearRankerMixin
+from rankbook.models._base import LinearRankerMixin, check_items
 from rankbook.models._normal_equations import ridge_solve
 
 __all__ = ["ValueRegularizedRanker"]
@@ -208,7 +207,7 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
             raise ValueError(
                 "theta and alpha must not both be 0: the linear loss alone is unbounded below"
             )
-        return validate_data(
+        return check_items(
             self, X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_samples=2
         )
 

@@ -27,6 +27,8 @@ _JUMP = 50.0  # a cell this much steeper than both neighbours is searched for a 
 _CHUNK = 1 << 21
 _NODES_A_TURN = 32  # a score that turns more often than that is not resolved by the grid
 _LARGEST = float(np.finfo(float).max)
+# Keeps the order of numbers whose products would overflow.
+_TINY = 2.0**-600
 
 ScoreFunction = Callable[[np.ndarray], np.ndarray]
 
@@ -102,15 +104,29 @@ class NormalMixture:
         """
         x = self._points(x)[:, None]
         log_priors = self._log_priors()
-        reach = np.where(np.isfinite(log_priors), np.abs(x - self.means) / self.sds, np.inf)
-        nearest = np.argmin(reach, axis=1)
-        mean, sd = self.means[nearest, None], self.sds[nearest, None]
         with np.errstate(over="ignore", invalid="ignore"):
-            apart = (x / self.sds * (1 - self.sds / sd)) - (self.means / self.sds - mean / sd)
-            summed = (x - self.means) / self.sds + (x - mean) / sd
-            squares = np.where(apart == 0, 0.0, apart * summed)
-            ratios = log_priors - log_priors[nearest, None] - np.log(self.sds / sd) - squares / 2
+            reach = np.where(np.isfinite(log_priors), np.abs(x - self.means) / self.sds, np.inf)
+            nearest = np.argmin(reach, axis=1)
+            # So far out that classes of one spread seem equally near, the mean decides.
+            apart, middle = self._factors(x, nearest, _TINY)
+            nearest = np.where(np.isfinite(log_priors), apart * middle, np.inf).argmin(axis=1)
+            apart, middle = self._factors(x, nearest, 1.0)
+            squares = np.where(apart == 0, 0.0, apart * middle)
+            spread = np.log(self.sds / self.sds[nearest, None])
+            ratios = log_priors - log_priors[nearest, None] - spread - squares
         return np.where(self.priors > 0, np.minimum(ratios, _LARGEST), -np.inf)
+
+    def _factors(
+        self, x: np.ndarray, nearest: np.ndarray, unit: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Half the squared distances of x, less that of the class `nearest`, are their product.
+
+        The second comes times `unit`, so that it does not overflow where only order counts.
+        """
+        mean, sd = self.means[nearest, None], self.sds[nearest, None]
+        apart = x * ((1 - self.sds / sd) / self.sds) - (self.means / self.sds - mean / sd)
+        unit = unit / 2
+        return apart, (x - self.means) * unit / self.sds + (x - mean) * unit / sd
 
     def _log_priors(self) -> np.ndarray:
         with np.errstate(divide="ignore"):

@@ -31,6 +31,8 @@ _BLOCK = 2**22
 _ROUNDING = 1e-12
 # A symmetric matrix with an eigenvalue below minus this share of its norm is no kernel.
 _INDEFINITE = 1e-6
+# Outside of this and its inverse the squares of the entries of X, or gamma itself, lose digits.
+_LEAST_GAMMA = 1e-300
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,10 @@ class Kernel:
         if self.function is not None:
             blocks = np.array_split(np.arange(A.shape[0]), 1 + A.shape[0] // 64)
             return np.concatenate([np.diagonal(self(A[rows], A[rows])) for rows in blocks])
-        values = _square_norms(A)
-        if self.name == "poly":
-            values = (self.gamma * values + self.coef0) ** self.degree
+        with np.errstate(over="ignore"):
+            values = _square_norms(A)
+            if self.name == "poly":
+                values = (self.gamma * values + self.coef0) ** self.degree
         if not np.isfinite(values).all():
             raise ValueError(f"X must give finite kernels, got inf from the {self.name} kernel")
         return values
@@ -180,7 +183,7 @@ class Kernel:
 
 def _scale(X: Any, weight: np.ndarray | None) -> float:
     """One over the columns times the variance of the entries; one where that is zero."""
-    size = abs(X).max()
+    size = float(abs(X).max())
     share = np.full(X.shape[0], 1.0 / X.shape[0]) if weight is None else weight / weight.sum()
     variance = 0.0
     if size > 0:
@@ -195,7 +198,7 @@ def _scale(X: Any, weight: np.ndarray | None) -> float:
         return 1.0
     with np.errstate(over="ignore"):
         gamma = float(1.0 / size / size / (X.shape[1] * variance))
-    if not 0 < gamma < np.inf:
+    if not _LEAST_GAMMA < gamma < 1 / _LEAST_GAMMA:
         raise ValueError(f"gamma='scale' is {gamma} for entries of X as large as {size}: scale X")
     return gamma
 

@@ -20,7 +20,7 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from rankbook.exceptions import KernelMemoryError, ThresholdOrderWarning
-from rankbook.models import SVOR
+from rankbook.models import SVOR, RankBoundarySVM
 
 CONSTRAINTS = ["implicit", "explicit", "free"]
 pytestmark = pytest.mark.filterwarnings("ignore::rankbook.exceptions.ThresholdOrderWarning")
@@ -318,6 +318,22 @@ def test_bad_parameters(options, message):
     X, y = make_data(20)
     with pytest.raises(ValueError, match=message):
         SVOR(**options).fit(X, y)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("model", [SVOR, RankBoundarySVM])
+@pytest.mark.parametrize(
+    ("kernel", "unit", "message"),
+    [
+        ("linear", 1e160, "X must give finite kernels, got inf from the linear kernel"),
+        ("rbf", 1e160, "gamma='scale' is .* scale X"),
+        ("rbf", 1e-160, "gamma='scale' is inf .* scale X"),
+    ],
+)
+def test_items_whose_kernels_overflow_are_refused(model, kernel, unit, message):
+    X, y = make_data(40)
+    with pytest.raises(ValueError, match=message):
+        model(kernel=kernel).fit(X * unit, y)
 
 
 def test_bad_data():

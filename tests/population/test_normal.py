@@ -176,6 +176,11 @@ def test_posteriors_are_right_however_far():
     np.testing.assert_array_equal(NormalMixture([-1, 1]).posterior(x)[:, 1], [1, 0, 1, 0])
     np.testing.assert_array_equal(NormalMixture([-1, 1], [1, 2]).posterior(x)[:, 1], [1, 1, 1, 1])
     np.testing.assert_array_equal(NormalMixture([0, 0]).posterior(x), np.full((4, 2), 0.5))
+    # Where all distances are the same to rounding.
+    for sd in (0.01, 0.5, 1, 100):
+        many = NormalMixture([0, 1, 3, 2], sd).posterior(x)
+        np.testing.assert_array_equal(many[:, 2], [1, 0, 1, 0])
+        np.testing.assert_array_equal(many[:, 0], [0, 1, 0, 1])
     # A class that never occurs does not, however near.
     none = NormalMixture([0, 1, 2], 1.0, [0.5, 0.5, 0.0]).posterior(x)
     np.testing.assert_array_equal(none[:, 2], np.zeros(4))
