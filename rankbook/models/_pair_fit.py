@@ -75,8 +75,19 @@ def _continued(risk: PairRisk, result: NewtonResult, max_iter: int, **options: A
     taken = result.n_iter
     if result.converged or taken >= max_iter:
         return result
-    result = _newton(risk.exact(), result.x, max_iter=max_iter - taken, **options)
+    exact = risk.exact()
+    kept = exact.sums.n_kept is not None
+    if kept and exact.basis is None and not exact.forms_hessian and _may_whiten(exact):
+        exact = exact.in_basis(exact.whitening(result.x))
+    result = _newton(exact, result.x, max_iter=max_iter - taken, **options)
+    if exact.basis is not risk.basis:
+        result = replace(result, gradient=_out_of_basis(exact, result.gradient))
     return replace(result, n_iter=result.n_iter + taken)
+
+
+def _may_whiten(risk: PairRisk) -> bool:
+    n, p = risk.design.shape
+    return p <= min(MAX_COLUMNS, n)
 
 
 def _newton(risk: PairRisk, coef: np.ndarray, **options: Any) -> NewtonResult:
@@ -116,15 +127,17 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
         # The items left out of the start may lose much there, or overflow.
         coef = zero
     result = solve(risk, coef, max_iter, tol=tol * value, callback=newton_callback(report))
-    gradient = result.gradient
-    if risk.basis is not None:
-        gradient = np.linalg.solve(risk.basis.T, gradient)
+    gradient = _out_of_basis(risk, result.gradient)
     gap = strong_convexity_gap(gradient, risk.ridge)
     return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
 
 
 def _in_basis(risk: PairRisk, coef: np.ndarray) -> np.ndarray:
     return coef if risk.basis is None else np.linalg.solve(risk.basis, coef)
+
+
+def _out_of_basis(risk: PairRisk, gradient: np.ndarray) -> np.ndarray:
+    return gradient if risk.basis is None else np.linalg.solve(risk.basis.T, gradient)
 
 
 def _guess(risk: PairRisk, coarse: PairRisk, result: NewtonResult) -> np.ndarray | None:
@@ -161,7 +174,7 @@ def _smooth_start(risk: PairRisk) -> tuple[np.ndarray, PairRisk, float]:
             basis = coarse.in_basis(None).whitening(result.x)
         return result.x, with_help(risk, coarse, basis), result.value
     coef = np.zeros(p)
-    if p <= min(MAX_COLUMNS, n) and not risk.forms_hessian:
+    if _may_whiten(risk) and not risk.forms_hessian:
         if risk.sums.n_kept is None:
             risk = risk.in_basis(risk.whitening(coef))
         else:

@@ -543,3 +543,26 @@ def test_a_start_that_loses_much_on_the_rest_is_not_taken():
     value = np.exp(-top).mean() * np.exp(low).mean() + 0.5e-3 * found.coef_ @ found.coef_
     np.testing.assert_allclose(found.objective_, value, rtol=1e-9)
     assert found.objective_ < 1.0 and found.dual_gap_ < 1e-6
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge"])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2, 1.0])
+@pytest.mark.parametrize(("p", "n_queries"), [(60, 60), (5, 3000)])
+def test_kept_pairs_end_where_newton_does(monkeypatch, loss, alpha, p, n_queries):
+    """BFGS from a multiple of the identity (wide) or a part's Hessian (long), and its fallback."""
+    rng = np.random.default_rng(7)
+    qid = np.repeat(np.arange(n_queries), 8)
+    X = rng.normal(size=(qid.size, p)) * np.exp(rng.normal(size=p))
+    y = np.digitize(X[:, 0] + rng.logistic(size=qid.size), [0.0, 2.0])
+    fit = PairwiseRanker(loss, alpha=alpha).fit(X, y, qid=qid)
+    monkeypatch.setattr("rankbook.models._pair_objective.PairRisk.with_guess", lambda risk, _: risk)
+    newton = PairwiseRanker(loss, alpha=alpha, tol=1e-14).fit(X, y, qid=qid)
+    assert fit.stopped_ == "half the squared Newton decrement is at most tol"
+    assert fit.objective_ == pytest.approx(newton.objective_, rel=3e-10)
+    # Where BFGS is of no use from the start, Newton takes over.
+    monkeypatch.undo()
+    monkeypatch.setattr("rankbook.models._pair_fit._PROXY_STEPS", 1)
+    monkeypatch.setattr("rankbook.models._pair_fit._PATIENCE", 0)
+    after = PairwiseRanker(loss, alpha=alpha).fit(X, y, qid=qid)
+    assert after.objective_ == pytest.approx(newton.objective_, rel=3e-10)
+    assert after.dual_gap_ >= (after.objective_ / newton.objective_ - 1) * (1 - 1e-6) - 1e-14

@@ -139,3 +139,18 @@ def test_far_pairs_within_queries(loss):
     np.testing.assert_allclose(
         point.gradient(), slope.sum(1) - slope.sum(0), rtol=1e-12, atol=1e-50
     )
+
+
+def test_a_loss_with_a_kink_keeps_more_pairs():
+    """Fifty pairs an item: kept for the hinge, whose minimum they give, and sorted otherwise."""
+    y, qid, scores, _ = sample([200])
+    sums = PairSums(np.minimum(y, 1), "hinge", qid=qid)
+    assert 20 * 200 < sums.different < 100 * 200 and sums.n_kept == sums.different
+    for other in (
+        PairSums(np.minimum(y, 1), "squared_hinge", qid=qid),
+        PairSums(np.minimum(y, 1), "hinge", qid=qid, smoothing=0.1),
+    ):
+        assert other.n_kept is None
+    assert sums.at(scores).value == pytest.approx(
+        PairSums(np.minimum(y, 1), "hinge", qid=qid, method="implicit").at(scores).value
+    )

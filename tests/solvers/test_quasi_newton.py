@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import cho_factor
 
 from rankbook.solvers.newton import minimize
-from rankbook.solvers.quasi_newton import minimize_from
+from rankbook.solvers.quasi_newton import _inverse_product, minimize_from
 
 
 class Logistic:
@@ -90,3 +91,15 @@ def test_gives_up_where_no_step_descends():
     assert (found.reason, found.converged, found.x[0]) == ("line_search", False, 0.0)
     with pytest.raises(np.linalg.LinAlgError):
         minimize_from(Wall(), np.zeros(1), -np.eye(1), tol=1e-9, max_iter=5)
+
+
+def test_the_matrix_sends_the_last_step_to_its_difference():
+    rng = np.random.default_rng(4)
+    H = np.diag([1.0, 3.0, 9.0, 2.0])
+    moves = rng.normal(size=(3, 4))
+    pairs = [(s, H @ s, float(s @ H @ s)) for s in moves]
+    factor = cho_factor(5.0 * np.eye(4))
+    np.testing.assert_allclose(_inverse_product(factor, pairs, H @ moves[-1]), moves[-1])
+    found = np.stack([_inverse_product(factor, pairs, e) for e in np.eye(4)])
+    np.testing.assert_allclose(found, found.T, atol=1e-12)
+    assert np.linalg.eigvalsh(found)[0] > 0
