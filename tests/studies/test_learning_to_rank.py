@@ -25,9 +25,8 @@ def fold():
 def agree(again, stored, name):
     """All but the values of single queries, which trees may move, to rounding."""
     part, whole = again["sets"][name], stored["sets"][name]
-    assert {k: part[k] for k in ("rows", "features", "grades", "folds")} == {
-        k: whole[k] for k in ("rows", "features", "grades", "folds")
-    }
+    for key in ("rows", "features", "query_features", "grades", "folds"):
+        assert part[key] == whole[key]
     for kind in study.MEASURES:
         old = study.values(stored, name, kind)
         for method, new in study.values(again, name, kind).items():
@@ -37,7 +36,10 @@ def agree(again, stored, name):
 
 def leaks_agree(again, stored):
     for kind in ("queries", "rows"):
-        assert again[kind]["R2"] == pytest.approx(stored[kind]["R2"], abs=2e-4)
+        for share in ("R2", "means", "within"):
+            assert again[kind][share] == pytest.approx(stored[kind][share], abs=2e-4)
+        total = sum(stored[kind][share] for share in ("R2", "means", "within"))
+        assert total == pytest.approx(1, abs=3e-5)
         for name in study.MEASURES:
             new, old = (np.array(part[kind][name].split(), float) for part in (again, stored))
             np.testing.assert_allclose(new, old, atol=1.5e-4)
@@ -152,6 +154,18 @@ def test_sizes_of_queries_come_from_their_file(tmp_path, monkeypatch):
 def test_parts_are_joined_in_their_order():
     parts = [LetorData(np.ones((3, 1)), np.arange(3), np.array(q)) for q in ([9, 9, 4], [9, 1, 1])]
     assert study._joined(parts).qid.tolist() == [0, 0, 1, 2, 3, 3]
+
+
+def test_features_that_a_query_shares_are_counted():
+    X = np.array([[7.0, 1, 2, 0], [7, 1, 3, 0], [7, 4, 3, 1], [7, 4, 3, 1]])
+    assert study._query_features(LetorData(X, np.zeros(4), np.array([3, 3, 1, 1]))) == 2
+    assert study._query_features(LetorData(X, np.zeros(4), np.array([1, 2, 3, 4]))) == 3
+
+
+def test_losses_of_the_means_and_within_queries():
+    y, codes = np.array([0, 2, 1, 5]), np.array([0, 0, 1, 1])
+    found = study._losses(y - np.array([1, 1, 2, 2]), y, codes)
+    assert found == pytest.approx({"means": 2 / 14, "within": 10 / 14}, abs=1e-5)
 
 
 def test_validation_queries_are_set_aside_whole(fold):
