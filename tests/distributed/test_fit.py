@@ -182,7 +182,7 @@ def test_a_block_may_lack_classes(sample):
 def test_many_columns_go_by_products(sample, monkeypatch):
     from rankbook.distributed import _sums
 
-    X, y, qid, _ = sample
+    X, y, qid, weights = sample
     estimator = PairwiseRanker(alpha=1e-2, tol=1e-18)
     memory = estimator.fit(X, y, qid=qid)
     monkeypatch.setattr(_sums, "_DENSE", 2)
@@ -190,6 +190,11 @@ def test_many_columns_go_by_products(sample, monkeypatch):
     close(distributed.fit(estimator, Xd, yd, qid=qd).coef_, memory.coef_)
     memory, blocks = both(UnivariateRanker(), X, y > 1)
     close(blocks.coef_, memory.coef_)
+    # A block without weight adds nothing to a product; without a ridge none is factored.
+    for alpha in (1e-2, 0.0):
+        estimator = UnivariateRanker(alpha=alpha, tol=1e-16)
+        memory, blocks = both(estimator, X, y > 1, sample_weight=weights)
+        close(blocks.decision_function(X), memory.decision_function(X), 1e-6)
 
 
 def test_the_estimator_given_is_not_changed(sample):

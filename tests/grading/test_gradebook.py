@@ -86,6 +86,15 @@ def test_canvas_keeps_ids_and_the_row_of_points(checks):
             canvas_sheet(CLASS, checks, sheet.replace("A tiny set", title))
 
 
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_name_is_a_formula(first):
+    name = first + "HYPERLINK(1)"
+    sheet = moodle_sheet([Result("1", name, ())])
+    _, row = csv.reader(io.StringIO(sheet, newline=""))
+    assert row[1] == "'" + name
+    assert moodle_sheet([Result("1", "Ada = Bo", ())]).count("'") == 0
+
+
 def test_a_sheet_is_read_without_the_mark_of_its_encoding(tmp_path):
     (tmp_path / "sheet.csv").write_text("Name,Grade\n", encoding="utf-8-sig")
     assert read_sheet(tmp_path / "sheet.csv") == "Name,Grade\n"
