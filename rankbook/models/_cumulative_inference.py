@@ -115,8 +115,9 @@ class InferenceMixin:
             Confidence level, strictly between 0 and 1.
         method : {"wald", "profile"}, default="wald"
             Estimate plus and minus a normal quantile of standard errors; or all values that a
-            likelihood-ratio test would not reject, which needs ``alpha=0``. A profile interval
-            has an infinite end where the classes are separated.
+            likelihood-ratio test would not reject, which needs ``alpha=0`` and trusts the model,
+            whatever `covariance` is. A profile interval has an infinite end where the classes are
+            separated.
 
         Returns
         -------

@@ -45,13 +45,24 @@ class _Profile:
             self.step, self.tangent = np.sqrt(variance), image / variance
         self.last = fitted.params
 
+    def _start(self, v: float) -> np.ndarray | None:
+        """A point at which the parameter is v; of several, the one of least objective."""
+        now = float(self.functional @ self.last)
+        starts = [self.last + (v - now) * self.tangent, self.last + (v - now) * self.unit]
+        if not self.identified and now != 0.0:
+            # Where all classes are separated, a multiple of what separates them does so too.
+            starts.insert(0, self.last * (v / now))
+        inside = [start for start in starts if self.likelihood.is_inside(start)]
+        if self.identified or len(inside) < 2:
+            return inside[0] if inside else None
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            values = np.nan_to_num([self.likelihood.value(start) for start in inside], nan=np.inf)
+        return inside[int(np.argmin(values))]
+
     def root(self, v: float) -> tuple[float, float]:
         """Root of twice the loss of log-likelihood at v, without its sign, and its derivative."""
-        move = v - float(self.functional @ self.last)
-        start = self.last + move * self.tangent
-        if not self.likelihood.is_inside(start):
-            start = self.last + move * self.unit
-        if not self.likelihood.is_inside(start):
+        start = self._start(v)
+        if start is None:
             return np.inf, np.nan
         part = Restricted(self.likelihood, start, self.basis)
         zero = np.zeros(self.basis.shape[1])

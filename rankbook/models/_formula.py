@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ __all__ = ["design_matrix", "fit_formula"]
 def _formulaic() -> Any:
     try:
         import formulaic  # type: ignore[import-untyped]
+        import formulaic.errors  # type: ignore[import-untyped]
     except ImportError:
         raise ImportError(
             "formulas need the package formulaic: pip install 'rankbook[formula]' or "
@@ -126,6 +128,11 @@ def fit_formula(
     )
     spec = matrix.model_spec
     names = list(matrix.columns)
+    if "Intercept" not in names:
+        raise ValueError(
+            "formula must not take the intercept away, as the thresholds are intercepts, "
+            f"got {formula!r}"
+        )
     terms = {
         str(term): [names[i] for i in places]
         for term, places in spec.term_indices.items()
@@ -185,8 +192,14 @@ def design_matrix(model: CumulativeLink, data: Any) -> Any:
     if spec is None:
         raise ValueError("design_matrix needs a model from fit_formula")
     _check_frame(data)
-    columns = _read(
-        lambda: spec.get_model_matrix(data, na_action="raise").drop(columns="Intercept"),
-        "these data with the model's formula",
-    )
+
+    def make() -> Any:
+        with warnings.catch_warnings():
+            # A category that the fit has not seen would pass for the first one.
+            warnings.filterwarnings("ignore", "Constructing a Categorical")
+            warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+            return spec.get_model_matrix(data, na_action="raise").drop(columns="Intercept")
+
+    formulaic = _formulaic()
+    columns = _read(make, "these data with the model's formula")
     return columns if columns.shape[1] else None

@@ -27,8 +27,7 @@ _JUMP = 50.0  # a cell this much steeper than both neighbours is searched for a 
 _CHUNK = 1 << 21
 _NODES_A_TURN = 32  # a score that turns more often than that is not resolved by the grid
 _LARGEST = float(np.finfo(float).max)
-# Keeps the order of numbers whose products would overflow.
-_TINY = 2.0**-600
+_TINY = 2.0**-600  # keeps the order of numbers whose products would overflow
 
 ScoreFunction = Callable[[np.ndarray], np.ndarray]
 
@@ -116,11 +115,11 @@ class NormalMixture:
             ratios = log_priors - log_priors[nearest, None] - spread - squares
         return np.where(self.priors > 0, np.minimum(ratios, _LARGEST), -np.inf)
 
-    def _factors(self, x: np.ndarray, nearest: np.ndarray, unit: float) -> tuple[np.ndarray, ...]:
-        """Two factors of half the squared distances less the nearest's, the second times `unit`."""
+    def _factors(self, x: np.ndarray, nearest: np.ndarray, unit: float) -> list[np.ndarray]:
+        """Half the squared distances of x, less that of `nearest`, as a product; one times unit."""
         mean, sd = self.means[nearest, None], self.sds[nearest, None]
         apart = x * ((1 - self.sds / sd) / self.sds) - (self.means / self.sds - mean / sd)
-        return apart, (x - self.means) * (unit / 2) / self.sds + (x - mean) * (unit / 2) / sd
+        return [apart, (x - self.means) * (unit / 2) / self.sds + (x - mean) * (unit / 2) / sd]
 
     def _log_priors(self) -> np.ndarray:
         with np.errstate(divide="ignore"):

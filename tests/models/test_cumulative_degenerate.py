@@ -69,6 +69,21 @@ def test_separation_in_sparse_and_in_nominal_columns():
             assert prob[flag].min() > 1 - 1e-9
 
 
+def test_profile_interval_of_a_separated_column():
+    """No value is too large; the least one by profiling the threshold by hand."""
+    x = np.sort(np.random.default_rng(1).normal(size=100))
+    y = (x > 0).astype(int)
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink().fit(x[:, None], y)
+    (low, high), (below, above) = model.confint(method="profile")
+    assert high == above == np.inf
+    assert below == -np.inf
+    sign = np.where(y == 1, 1.0, -1.0)
+    thetas = np.linspace(low * x[y == 0].max() - 3, low * x[y == 1].min() + 3, 5001)
+    losses = [np.logaddexp(0.0, sign * (theta - low * x)).sum() for theta in thetas]
+    assert 2 * min(losses) == pytest.approx(1.959964**2, rel=1e-4)
+
+
 def test_separated_thresholds_are_not_identified_but_others_are():
     """One column that only tells class 0 from the rest: theta_1 goes with it, theta_2 stays."""
     rng = np.random.default_rng(0)

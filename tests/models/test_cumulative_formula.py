@@ -74,6 +74,22 @@ def test_bad_formulas_are_named(data):
         design_matrix(CumulativeLink().fit(None, [0, 1]), data)
 
 
+def test_a_formula_keeps_its_intercept(data):
+    for formula in ("y ~ 0 + x", "y ~ x - 1", "y ~ 0 + C(group)"):
+        with pytest.raises(ValueError, match="formula must not take the intercept away"):
+            fit_formula(formula, data)
+
+
+@pytest.mark.filterwarnings("default")
+def test_categories_that_the_fit_has_not_seen_are_refused(data):
+    """formulaic alone warns, and takes them for the first category."""
+    model = fit_formula("y ~ x + group", data)
+    new = data.head(4)
+    assert model.predict_proba(design_matrix(model, new)).shape == (4, 3)
+    with pytest.raises(ValueError, match="cannot read these data with the model's formula"):
+        design_matrix(model, new.assign(group=["a", "b", "unseen", "c"]))
+
+
 def test_missing_formulaic_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
     with pytest.raises(ImportError, match=r"rankbook\[formula\]"):
