@@ -181,11 +181,16 @@ def _members(value: Any) -> Any:
     """A value, or what a short collection holds: long ones are data."""
     if type(value) in (tuple, list, dict) and len(value) <= 20:
         return list(value.values() if type(value) is dict else value)
-    return [value]
+    return (value,)
+
+
+@functools.lru_cache(1000)
+def _is_library(file: str) -> bool:
+    return file.startswith(TRUSTED)
 
 
 def _is_student(frame: Any) -> bool:
-    return frame is not None and not frame.f_code.co_filename.startswith(TRUSTED)
+    return frame is not None and not _is_library(frame.f_code.co_filename)
 
 
 def _student_asks(frame: Any) -> bool:
