@@ -155,7 +155,7 @@ def minimize_kept_hinge(
 def _by_some(search: _Search, stage: Stage, point: Point) -> tuple[Stage, Point]:
     """Rounds over the pairs near the kink, each with those that the one before had left out."""
     pairs, free, look = search.pairs, _near(stage, point), True
-    while not search.ended:
+    while not search.ended and np.count_nonzero(free) <= pairs.n:
         held = (point.short > 0.0).astype(float)
         beta = np.where(free, point.beta, held)
         chosen = np.flatnonzero(free)
