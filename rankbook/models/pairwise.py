@@ -119,11 +119,11 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     Notes
     -----
     Columns are shifted and scaled inside the solver; the coefficients are those of X as given.
-    Smooth losses are minimised by Newton's method with conjugate gradients. Where pairs are kept the
-    Hessian is a matrix, which is formed for a part of the sample and corrected by BFGS. The hinge is
-    minimised through a parabola of width mu at its kink, with mu shrunk until the duality gap of
-    the hinge itself is within `tol`; where pairs are kept, augmented Lagrangians take that gap to
-    rounding. Large samples start from the fit of a tenth of the items.
+    Smooth losses are minimised by Newton's method with conjugate gradients. Where pairs are kept
+    the Hessian is a matrix, which is formed for a part of the sample and corrected by BFGS. The
+    hinge is minimised through a parabola of width mu at its kink, with mu shrunk until the duality
+    gap of the hinge itself is within `tol`; where pairs are kept, augmented Lagrangians take that
+    gap to rounding. Large samples start from the fit of a tenth of the items.
 
     With ``consistent=True`` the value includes pairs of an item with itself, which add a constant.
 
