@@ -1,13 +1,11 @@
 """Five list measures over many queries, against one argsort of the scores and against peers.
 
-Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last on a busy
-processor that sorts with 512-bit instructions, 6.6 ms for all rows: 5.8 to 7.0 with tenths, of
-which 1.4 are the expected reciprocal rank and 2.0 the sort, 4.5 to 5.1 with halves, 4.2 to 4.5
-with integers, 3.4 with three values, 3.1 with two, and 4.3 with mostly zeros; without ties 3.7 to
-4.0 (hundredths, which leave most items alone, 8.9). There the same took 11.5, 7.8, 6.5, 5.7, 5.7,
-7.3 and 4.7 before grades were sorted as last bits of their scores and groups were counted in one
-integer; where the argsort takes 3 ms they took 14, 9.5, 8.0, 7, 7, 8.7 and 5.9, and have not been
-measured since.
+Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last, on a processor
+whose argsort takes 6.6 ms for all rows: 5.5 to 5.7 with tenths, 4.3 with halves, 3.9 with integers,
+3.2 with three values, 3.0 with two, and 3.9 with mostly zeros; without ties 3.6 (hundredths, which
+leave most items alone, 8.9). There the same took 11.5, 7.8, 6.5, 5.7, 5.7, 7.3 and 4.7 before
+grades were sorted as last bits of their scores and groups were counted in one integer; where the
+argsort takes 3 ms they took 14, 9.5, 8.0, 7, 7, 8.7 and 5.9, and have not been measured since.
 """
 
 from __future__ import annotations
