@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import Queue
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("rankbook", "tests", "book", "benchmarks", "pyproject.toml", "README.md")
+COPIED = ("rankbook", "tests", "book", "benchmarks", "_toc.yml", "pyproject.toml", "README.md")
 # A mutant may make a loop endless: that is noticed too.
 TIME_LIMIT = 600
 
