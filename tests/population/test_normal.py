@@ -184,6 +184,8 @@ def test_posteriors_are_right_however_far():
     # A class that never occurs does not, however near.
     none = NormalMixture([0, 1, 2], 1.0, [0.5, 0.5, 0.0]).posterior(x)
     np.testing.assert_array_equal(none[:, 2], np.zeros(4))
+    there = NormalMixture([-1, 0, 1e200], 1.0, [0.5, 0.5, 0.0]).posterior([1e200])
+    np.testing.assert_array_equal(there, [[0, 1, 0]])
     assert NormalMixture([-1, 1]).density([1e200]).tolist() == [0.0]
 
 
