@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,7 +38,7 @@ def _bits(block: Block) -> int:
     return _COUNT_BITS // max(_n_grades(block) - 1, 1)
 
 
-class Tally:
+class Tally(ABC):
     """Items of each grade in each group of ties, padding in none."""
 
     # Groups with fewer items than this have a code of their composition.
@@ -56,31 +57,31 @@ class Tally:
 
     def codes(self) -> np.ndarray:
         """sum_g c_g radix^g of the counts c of each group with fewer items, else zero."""
-        raise NotImplementedError
+        return np.zeros(self._n_items.size, dtype=np.intp)
 
+    @abstractmethod
     def counts(self, groups: np.ndarray) -> np.ndarray:
         """Items of each grade (rows) in each group (columns)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
         """The sum of a weight of each grade over the items of each group."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sums_above(self, weights: np.ndarray) -> np.ndarray:
         """The same over the items that stand above each group in its row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def of_rows(self) -> np.ndarray:
         """Items of each grade (rows) in each row of the block (columns)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hits(self, threshold: float) -> np.ndarray:
         """The number of items in each group whose grade exceeds the threshold, not below 0."""
-        raise NotImplementedError
 
+    @abstractmethod
     def hits_above(self, threshold: float) -> np.ndarray:
         """The same of the items that stand above each group in its row."""
-        raise NotImplementedError
 
 
 class _Packed(Tally):

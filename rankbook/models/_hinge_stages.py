@@ -16,6 +16,7 @@ minimiser with the same pairs between the bounds is the hinge's own, whatever th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -182,7 +183,7 @@ class SomePairs:
         return _Rows(self._rows[curved], self._scale, weight, self.damped)
 
 
-class _Curvature:
+class _Curvature(ABC):
     """The Hessian of a stage: the ridge, and the weighted pairs between the bounds."""
 
     ridge: np.ndarray
@@ -191,12 +192,13 @@ class _Curvature:
     product_work: float
     matrix_work: float
 
+    @abstractmethod
     def product(self, v: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """The Hessian times a vector."""
 
+    @abstractmethod
     def solve(self, b: np.ndarray) -> np.ndarray:
         """The exact solution of the Newton system."""
-        raise NotImplementedError
 
     def max_products(self) -> int:
         """As many products as are less work than a matrix and its factor."""

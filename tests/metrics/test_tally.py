@@ -1,0 +1,30 @@
+"""Counts of the grades in groups of ties, in both ways of keeping them."""
+
+import numpy as np
+import pytest
+
+from rankbook.metrics import rank_lists
+
+
+@pytest.mark.parametrize(("n_grades", "kind"), [(5, "_Packed"), (20, "_Dense")])
+def test_counts_are_those_of_each_group(n_grades, kind):
+    rng = np.random.default_rng(4)
+    grades = rng.permutation(np.arange(80) % n_grades)
+    scores = rng.choice(3, size=80, p=[0.1, 0.2, 0.7]).astype(float)
+    (block,) = rank_lists(grades, scores, qid=np.zeros(80, dtype=int))._blocks
+    tally = block.tally
+    assert type(tally).__name__ == kind
+    groups = [grades[scores == value] for value in (2, 1, 0)]
+    expected = np.array([np.bincount(group, minlength=n_grades) for group in groups]).T
+    np.testing.assert_array_equal(tally.counts(np.arange(3)), expected)
+    np.testing.assert_array_equal(tally.of_rows()[:, 0], expected.sum(axis=1))
+    np.testing.assert_array_equal(tally.hits(1.0), expected[2:].sum(axis=0))
+    above = expected[2:].sum(axis=0).cumsum() - expected[2:].sum(axis=0)
+    np.testing.assert_array_equal(tally.hits_above(1.0), above)
+    weights = rng.random(n_grades)
+    np.testing.assert_allclose(tally.sums(weights, np.arange(3)), weights @ expected, rtol=1e-14)
+    # Codes are of small groups alone, and those of many grades have none.
+    small = expected.sum(axis=0) < tally.radix
+    codes = tally.radix ** np.arange(n_grades) @ expected * small
+    np.testing.assert_array_equal(tally.codes(), codes)
+    assert small.any() == (kind == "_Packed")
