@@ -18,7 +18,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankbook._progress import Report
-from rankbook.losses import Loss, SquaredHinge
+from rankbook.losses import SquaredHinge
+from rankbook.models._hinge_descent import DAMPING, Descended, certify, descend
 from rankbook.models._kept_hinge import minimize_kept_hinge
 from rankbook.models._pair_fit import COARSE, coarser, solve, with_help
 from rankbook.models._pair_objective import (
@@ -28,6 +29,7 @@ from rankbook.models._pair_objective import (
     better,
     stopped,
     strong_convexity_gap,
+    whitened,
 )
 
 __all__ = ["minimize_hinge"]
@@ -37,9 +39,6 @@ _FIRST_SMOOTHING = 0.5
 _SHRINK = 0.15
 # With many items the pairs near the margin are so many that this leaves a gap of about 1e-6.
 _LATER_SMOOTHING = 0.0025
-
-# Relative to columns of unit size.
-_DAMPING = 1e-7
 
 
 def minimize_hinge(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
@@ -51,18 +50,27 @@ def minimize_hinge(risk: PairRisk, tol: float, max_iter: int, report: Report | N
     at_zero = risk.sums.total * float(loss(0.0)) / risk.sums.different
     # No dual value is below zero, that of no pair.
     best = Fit(zero, at_zero, at_zero, 0, "", False)
-    coef, smoothing, risk, value = _hinge_start(risk)
+    n_iter, descended = 0, descend(risk, tol, max_iter, report)
+    if descended is not None:
+        best, n_iter = better(best, descended.fit), descended.fit.n_iter
+        reason = _stop(best.gap <= tol * best.value, n_iter >= max_iter, _FIRST_SMOOTHING)
+        if reason:
+            return stopped(best, n_iter, reason)
+        coef, smoothing, risk, value = _go_on(risk, descended)
+    else:
+        coef, smoothing, risk, value = _hinge_start(risk)
     # Fewer pairs than columns may lie on the parabola: then the rest is flat but for the ridge.
-    damping = _DAMPING if risk.ridge.min() < _DAMPING else 0.0
+    damping = DAMPING if risk.ridge.min() < DAMPING else 0.0
     goal = 1e-4 * value
     if smoothing < _FIRST_SMOOTHING:
-        smoothing, goal = _LATER_SMOOTHING, min(1e-4, 1e-3 * tol) * value
-    n_iter, reason = 0, ""
+        goal = min(1e-4, 1e-3 * tol) * value
+    reason = ""
     while not reason:
         smooth = risk.with_loss(loss.smoothed(smoothing)).damped(damping)
         result = solve(smooth, coef, max_iter - n_iter, tol=goal)
         coef, n_iter = result.x, n_iter + max(1, result.n_iter)
-        found, residual = _certify(smooth, coef, loss)
+        found, gradient = certify(smooth, coef, loss)
+        residual = strong_convexity_gap(gradient, smooth.ridge)
         best = better(best, found)
         if report is not None:
             report(n_iter, best.value, best.gap)
@@ -88,21 +96,6 @@ def _stop(closed: bool, out_of_steps: bool, smoothing: float) -> str:
     return "rounding" if smoothing <= _SMALLEST_SMOOTHING else ""
 
 
-def _certify(smooth: PairRisk, coef: np.ndarray, loss: Loss) -> tuple[Fit, float]:
-    """The hinge objective where the smooth one was minimised, and its distance to the dual.
-
-    Also returned is the part of that distance that the smooth problem's gradient accounts for.
-    """
-    point, scale = smooth.point(coef), 1.0 / smooth.sums.different
-    slope = smooth.loss_gradient(point)
-    value = scale * point.value_of(loss) + smooth.penalty(coef)
-    # The dual's second term is the gap that the ridge leaves to the slope alone.
-    dual = scale * point.dual_sum - strong_convexity_gap(slope, smooth.ridge)
-    residual = strong_convexity_gap(slope + smooth.ridge * coef, smooth.ridge)
-    gap, slopes = max(value - dual, 0.0), point.gradient()
-    return Fit(coef, value, gap, 0, "", False, slopes, point.dual_sum), residual
-
-
 def _hinge_start(risk: PairRisk) -> tuple[np.ndarray, float, PairRisk, float]:
     """Coefficients, a smoothing that suits them, the objective with its helps, about its value."""
     n, p = risk.design.shape
@@ -118,12 +111,28 @@ def _hinge_start(risk: PairRisk) -> tuple[np.ndarray, float, PairRisk, float]:
             risk, squared = risk.in_basis(white), squared.in_basis(white)
         coef = solve(squared, coef, 10, tol=1e-2 * value).x
         return coef, _FIRST_SMOOTHING, risk, value
-    start, smoothing, coarse, _ = _hinge_start(coarse)
-    while smoothing > _LATER_SMOOTHING:
-        step = coarse.with_loss(risk.sums.loss.smoothed(smoothing))
-        result = solve(step, start, 20, tol=1e-6)
-        start, smoothing = result.x, 0.2 * smoothing
+    start, smoothing, coarse, value = _hinge_start(coarse)
+    start, value = _follow(coarse, start, smoothing, value)
     basis = coarse.basis
     if coarse.design.shape[0] <= COARSE and p <= MAX_COLUMNS:
         basis = coarse.with_loss(risk.sums.loss.smoothed(0.1)).in_basis(None).whitening(start)
-    return start, 4.0 * _LATER_SMOOTHING, with_help(risk, coarse, basis), result.value
+    return start, _LATER_SMOOTHING, with_help(risk, coarse, basis), value
+
+
+def _go_on(risk: PairRisk, from_: Descended) -> tuple[np.ndarray, float, PairRisk, float]:
+    """The same where steps along the hinge itself came to gain little."""
+    start, value, basis = from_.fit.coef, from_.fit.value, whitened(from_.hessian)
+    if from_.left > _LATER_SMOOTHING * value:
+        start, value = _follow(from_.part.in_basis(basis), start, _FIRST_SMOOTHING, value)
+    return start, _LATER_SMOOTHING, with_help(risk, from_.part, basis), value
+
+
+def _follow(
+    risk: PairRisk, coef: np.ndarray, smoothing: float, value: float
+) -> tuple[np.ndarray, float]:
+    """About the minimiser and the minimum at the later width, by way of the widths between."""
+    while smoothing > _LATER_SMOOTHING:
+        smooth = risk.with_loss(risk.sums.loss.smoothed(smoothing))
+        result = solve(smooth, coef, 20, tol=1e-6)
+        coef, value, smoothing = result.x, result.value, 0.2 * smoothing
+    return coef, value

@@ -26,6 +26,7 @@ __all__ = [
     "better",
     "stopped",
     "strong_convexity_gap",
+    "whitened",
 ]
 
 # A whitened basis is made, by as many products, for at most so many columns.
@@ -220,30 +221,38 @@ class PairRisk:
     def hessian(self, point: Any) -> np.ndarray:
         """Hessian at a point."""
         if self.sums.n_kept is None:
-            rows = [self.product(point, column) for column in np.eye(len(self.ridge))]
-            hessian = np.stack(rows)
-            return 0.5 * (hessian + hessian.T)
-        hessian = self.design.pair_gram(*point.curved) / self.sums.different
-        return hessian + np.diag(self.ridge + self.damping)
+            hessian = self.design.gram_of(point.hessian_product)
+        else:
+            hessian = self.design.pair_gram(*point.curved)
+        return hessian / self.sums.different + np.diag(self.ridge + self.damping)
 
     def whitening(self, coef: np.ndarray) -> np.ndarray:
         """A basis in which the Hessian at the coefficients is the identity."""
-        hessian = self.hessian(self.point(coef))
-        p = len(coef)
-        # A flat direction keeps its scale: the basis must stay invertible.
-        floor = 1e-10 * max(np.trace(hessian) / p, np.finfo(float).tiny)
-        factor = cholesky(hessian + floor * np.eye(p), lower=True)
-        return solve_triangular(factor, np.eye(p), lower=True).T
+        return whitened(self.hessian(self.point(coef)))
+
+    def merged(self) -> PairRisk:
+        """The same objective with equal items as one, where many are."""
+        found = self.sums.merged(self.design.X)
+        if found is None:
+            return self
+        rows, sums = found
+        return PairRisk(self.design.subset(rows), sums, self.ridge)
 
     def thinned(self, share: float) -> PairRisk | None:
         """The objective of a random part of the items (of whole queries), or None if too small."""
-        rows = self.sums.thinned(share)
-        if len(rows) < 100:
-            return None
-        sums = self.sums.subset(rows)
-        if sums.different <= 0 or sums.total <= 0:
+        rows, sums = self.sums.thinned(share)
+        if len(rows) < 100 or sums.different <= 0 or sums.total <= 0:
             return None
         return PairRisk(self.design.subset(rows), sums, self.ridge)
+
+
+def whitened(hessian: np.ndarray) -> np.ndarray:
+    """A basis in which the Hessian is the identity."""
+    p = len(hessian)
+    # A flat direction keeps its scale: the basis must stay invertible.
+    floor = 1e-10 * max(np.trace(hessian) / p, np.finfo(float).tiny)
+    factor = cholesky(hessian + floor * np.eye(p), lower=True)
+    return solve_triangular(factor, np.eye(p), lower=True).T
 
 
 def strong_convexity_gap(gradient: np.ndarray, ridge: np.ndarray) -> float:

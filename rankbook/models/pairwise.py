@@ -121,9 +121,11 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     Columns are shifted and scaled inside the solver; the coefficients are those of X as given.
     Smooth losses are minimised by Newton's method with conjugate gradients. Where pairs are kept
     the Hessian is a matrix, which is formed for a part of the sample and corrected by BFGS. The
-    hinge is minimised through a parabola of width mu at its kink, with mu shrunk until the duality
-    gap of the hinge itself is within `tol`; where pairs are kept, augmented Lagrangians take that
-    gap to rounding. Large samples start from the fit of a tenth of the items.
+    hinge of many items is minimised by BFGS too, as a sum over so many pairs is all but smooth;
+    where its steps come to gain little it is rounded off by a parabola of width mu at the kink,
+    with mu shrunk until the duality gap of the hinge itself is within `tol`. Where pairs are kept,
+    augmented Lagrangians take that gap to rounding. Large samples start from the fit of a tenth of
+    the items, and where most items repeat others, those that are equal are fitted as one.
 
     With ``consistent=True`` the value includes pairs of an item with itself, which add a constant.
 
@@ -203,7 +205,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         # Costs of any unit: the objective is divided by it, and so is the ridge.
         alpha = min(float(self.alpha) / unit, 1e300)
         design = Design.build(items, alpha)
-        risk = PairRisk(design, sums, (alpha**0.5 / design.scale / design.unit) ** 2)
+        risk = PairRisk(design, sums, (alpha**0.5 / design.scale / design.unit) ** 2).merged()
         fit = self._minimize(risk, tol)
         self._warn(risk, fit, unit)
         coef = design.coef(fit.coef)

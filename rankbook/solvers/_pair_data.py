@@ -9,7 +9,7 @@ weight :math:`v_{r, y_b} w_b`. Both factors are kept non-negative, so nothing ca
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -71,6 +71,18 @@ def rank_one_terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return by_row[1], by_row[0]
 
 
+def _class_shares(counts: np.ndarray, size: float) -> np.ndarray:
+    """The share of each class in about `size` items, equally many of each as far as they go."""
+    rising = np.sort(counts[counts > 0])
+    level, left = 0.0, size
+    for k, count in enumerate(rising):
+        level = left / (len(rising) - k)
+        if count >= level:
+            break
+        left -= count
+    return np.minimum(level / np.maximum(counts, 1), 1.0)
+
+
 @dataclass(frozen=True)
 class Side:
     """The items that act as upper (or as lower) members of some pair.
@@ -92,6 +104,11 @@ class Side:
     start: np.ndarray
     end: np.ndarray
     query: np.ndarray
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether the items of each term weigh the same."""
+        return bool((self.weights == self.weights[:, :1]).all())
 
 
 @dataclass(frozen=True)
@@ -188,6 +205,27 @@ class PairData:
         if self.n_queries > 1:
             query = np.unique(query, return_inverse=True)[1]
         return PairData.build(self.codes[rows], self.matrix, self.weight[rows], query)
+
+    def thinned(self, share: float) -> tuple[np.ndarray, PairData]:
+        """A random part of the queries, or of one query's items, with weights that make up for it.
+
+        Each class gives as many items as the others, or all it has.
+        """
+        # Parts decide how fast a minimum is found, not where it is: a fixed seed will do.
+        rng = np.random.default_rng(0)
+        if self.n_queries > 1:
+            draws = rng.random(self.n_queries)
+            rows = np.flatnonzero((draws <= max(share, draws.min()))[self.query])
+            return rows, self.subset(rows)
+        shares = _class_shares(np.bincount(self.codes, minlength=len(self.matrix)), share * self.n)
+        rows = np.flatnonzero(rng.random(self.n) < shares[self.codes])
+        part = self.subset(rows)
+        return rows, replace(part, weight=part.weight * (shares.min() / shares)[part.codes])
+
+    def merged(self, first: np.ndarray, group: np.ndarray) -> PairData:
+        """The pairs of groups of items, each of which is one item with the weight of all."""
+        weight = np.bincount(group, self.weight)
+        return replace(self, codes=self.codes[first], weight=weight, query=self.query[first])
 
     def side(self, weights: np.ndarray) -> Side:
         """The items with a positive weight in some term, grouped by query."""

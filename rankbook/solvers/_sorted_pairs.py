@@ -38,9 +38,10 @@ def _running(increments: np.ndarray) -> np.ndarray:
 
 def _within(running: np.ndarray, first: np.ndarray, ends: np.ndarray | None) -> np.ndarray:
     """Suffix sums from `first` to the end of the query."""
-    if ends is None:
-        return running[:, first]
-    return running[:, first] - running[:, ends]
+    sums = np.take(running, first, axis=1)
+    if ends is not None:
+        sums -= np.take(running, ends, axis=1)
+    return sums
 
 
 def _total(parts: list[np.ndarray]) -> np.ndarray:
@@ -59,7 +60,13 @@ class _Suffixes:
         self.ends = ends
 
     def _later(self, running: np.ndarray) -> np.ndarray:
-        return _within(running, np.arange(1, len(self.scores) + 1), self.ends)
+        later = running[:, 1:]
+        return later if self.ends is None else later - np.take(running, self.ends, axis=1)
+
+    @cached_property
+    def padded(self) -> np.ndarray:
+        """The scores, the last one twice: a suffix may be empty."""
+        return np.append(self.scores, self.scores[-1:])
 
     @cached_property
     def gaps(self) -> np.ndarray:
@@ -82,18 +89,41 @@ class _Suffixes:
         inner = 2.0 * self._later(self.first) + self.gaps * self._later(self.zeroth)
         return _running(self.gaps * inner)
 
-    def about(
-        self, start: np.ndarray, cut: np.ndarray, ends: np.ndarray | None, degree: int
-    ) -> np.ndarray:
-        """Sum of w (f - cut)^degree over the suffix from `start`, shape (R, m)."""
-        total = _within(self.zeroth, start, ends)
-        if degree == 0 or not len(self.scores):
-            return total
-        gap = self.scores[np.minimum(start, len(self.scores) - 1)] - cut
-        linear = _within(self.first, start, ends)
-        if degree == 1:
-            return linear + gap * total
-        return _within(self.second, start, ends) + gap * (2.0 * linear + gap * total)
+
+class _Tails:
+    """Sums of w (f - cut)^degree over suffixes, a cut and a first item each, shape (R, m)."""
+
+    def __init__(
+        self, sums: _Suffixes, start: np.ndarray, cut: np.ndarray, ends: np.ndarray | None
+    ) -> None:
+        self._sums, self._start, self._cut, self._ends = sums, start, cut, ends
+
+    def _within(self, running: np.ndarray) -> np.ndarray:
+        return _within(running, self._start, self._ends)
+
+    @cached_property
+    def _gap(self) -> np.ndarray:
+        if not len(self._sums.scores):
+            return np.zeros(len(self._start))
+        return np.take(self._sums.padded, self._start) - self._cut
+
+    @cached_property
+    def _linear(self) -> np.ndarray:
+        return self._within(self._sums.first)
+
+    @cached_property
+    def _zeroth(self) -> np.ndarray:
+        return self._within(self._sums.zeroth)
+
+    @cached_property
+    def _first(self) -> np.ndarray:
+        return self._linear + self._gap * self._zeroth
+
+    def moment(self, degree: int) -> np.ndarray:
+        """The sums of a degree, 0 to 2; not to be changed in place."""
+        if degree < 2:
+            return self._first if degree else self._zeroth
+        return self._within(self._sums.second) + self._gap * (self._linear + self._first)
 
 
 def _bisect(
@@ -139,25 +169,25 @@ class _SortedSide:
         order = np.lexsort((f, side.query)) if grouped else np.argsort(f)
         self.items = side.items[order]
         self.scores = f[order]
-        self.weights = side.weights[:, order]
+        self.weights = side.weights if side.is_uniform else side.weights[:, order]
 
 
 class _Window:
-    """Which pairs differ by less than a margin.
+    """Which pairs differ by less than a margin, and the power sums over them.
 
     ``first[k]`` is the first lower item that the k-th upper item loses to, and ``last[k]`` is one
     past the last upper item that loses to the k-th lower one.
     """
 
     def __init__(self, point: HingePoint, margin: float) -> None:
+        self._point, self._margin = point, margin
         up, low, pairs = point.up, point.low, point.pairs
-        self.cut = up.scores - margin
-        self.top = low.scores + margin
+        cut = up.scores - margin
         n_low = len(low.items)
         # The second count is read off the first, so that a pair is in or out on both sides,
         # however its scores round.
         # At the kink the hinge takes its left derivative; the others have no second one there.
-        reach = np.nextafter(self.cut, np.inf) if pairs.loss.is_smooth else self.cut
+        reach = np.nextafter(cut, np.inf) if pairs.loss.is_smooth else cut
         if not point.grouped:
             self.first = np.searchsorted(low.scores, reach, side="left")
             self.last = np.cumsum(np.bincount(self.first, minlength=n_low + 1))[:n_low]
@@ -173,6 +203,20 @@ class _Window:
             pairs.upper.end[query_low],
         )
 
+    @cached_property
+    def below(self) -> _Tails:
+        """For each upper item, sums over the lower items that it loses to."""
+        point = self._point
+        cut = point.up.scores - self._margin
+        return _Tails(point.lower_sums, self.first, cut, point.ends_up)
+
+    @cached_property
+    def above(self) -> _Tails:
+        """For each lower item, sums over the upper items that lose to it."""
+        point = self._point
+        start, cut = len(point.up.items) - self.last, -(point.low.scores + self._margin)
+        return _Tails(point.upper_sums, start, cut, point.ends_low)
+
 
 class HingePoint:
     """Value, gradient and Hessian products at given scores."""
@@ -183,20 +227,20 @@ class HingePoint:
         self.up = _SortedSide(pairs.upper, scores, self.grouped)
         self.low = _SortedSide(pairs.lower, scores, self.grouped)
         self._windows: dict[float, _Window] = {}
-        self._ends_up = self._ends_low = None
+        self.ends_up = self.ends_low = None
         if self.grouped:
-            self._ends_up = pairs.lower.end[pairs.upper.query]
-            self._ends_low = len(self.up.items) - pairs.upper.start[pairs.lower.query]
+            self.ends_up = pairs.lower.end[pairs.upper.query]
+            self.ends_low = len(self.up.items) - pairs.upper.start[pairs.lower.query]
 
     @cached_property
-    def _lower(self) -> _Suffixes:
+    def lower_sums(self) -> _Suffixes:
         """Sums over the lower items above a score."""
         side = self.pairs.lower
         ends = side.end[side.query] if self.grouped else None
         return _Suffixes(self.low.scores, self.low.weights, ends)
 
     @cached_property
-    def _upper(self) -> _Suffixes:
+    def upper_sums(self) -> _Suffixes:
         """Sums over the upper items below a score: a suffix of the reflected scores."""
         side, m = self.pairs.upper, len(self.up.items)
         ends = m - side.start[side.query[::-1]] if self.grouped else None
@@ -211,15 +255,8 @@ class HingePoint:
         """The loss as a combination of (margin - s)_+^power: factor, window and power of each."""
         return [(c, self._window(margin), q) for c, margin, q in self.pairs.loss.hinge_parts]
 
-    def _against_lower(self, window: _Window, degree: int) -> np.ndarray:
-        return self._lower.about(window.first, window.cut, self._ends_up, degree)
-
-    def _against_upper(self, window: _Window, degree: int) -> np.ndarray:
-        start = len(self.up.items) - window.last
-        return self._upper.about(start, -window.top, self._ends_low, degree)
-
     def _power_sum(self, window: _Window, degree: int) -> float:
-        return float((self.up.weights * self._against_lower(window, degree)).sum())
+        return float((self.up.weights * window.below.moment(degree)).sum())
 
     def _assemble(self, upper: np.ndarray, lower: np.ndarray) -> np.ndarray:
         """Sum over terms and put both roles of each item together."""
@@ -244,16 +281,16 @@ class HingePoint:
 
     def gradient(self) -> np.ndarray:
         """Derivative with respect to each score; at the kink of the hinge, the left one."""
-        upper = [-q * c * self._against_lower(w, q - 1) for c, w, q in self._parts()]
-        lower = [q * c * self._against_upper(w, q - 1) for c, w, q in self._parts()]
+        upper = [-q * c * w.below.moment(q - 1) for c, w, q in self._parts()]
+        lower = [q * c * w.above.moment(q - 1) for c, w, q in self._parts()]
         return self._assemble(_total(upper), _total(lower))
 
     @cached_property
     def _counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Curvature of each item's pairs, as an upper and as a lower one."""
         return (
-            _total([2.0 * c * self._against_lower(w, 0) for c, w, _ in self._parts()]),
-            _total([2.0 * c * self._against_upper(w, 0) for c, w, _ in self._parts()]),
+            _total([2.0 * c * w.below.moment(0) for c, w, _ in self._parts()]),
+            _total([2.0 * c * w.above.moment(0) for c, w, _ in self._parts()]),
         )
 
     def hessian_product(self, v: np.ndarray) -> np.ndarray:
@@ -263,13 +300,8 @@ class HingePoint:
         v_up, v_low = v[self.up.items], v[self.low.items]
         low_sums = _running(self.low.weights * v_low)
         up_sums = _running((self.up.weights * v_up)[:, ::-1])
-        m = len(self.up.items)
-        moved_low = sum(
-            2.0 * c * _within(low_sums, w.first, self._ends_up) for c, w, _ in self._parts()
-        )
-        moved_up = sum(
-            2.0 * c * _within(up_sums, m - w.last, self._ends_low) for c, w, _ in self._parts()
-        )
-        return self._assemble(
-            self._counts[0] * v_up - moved_low, self._counts[1] * v_low - moved_up
-        )
+        upper, lower = self._counts[0] * v_up, self._counts[1] * v_low
+        for c, window, _ in self._parts():
+            upper -= 2.0 * c * _within(low_sums, window.first, self.ends_up)
+            lower -= 2.0 * c * _within(up_sums, len(v_up) - window.last, self.ends_low)
+        return self._assemble(upper, lower)

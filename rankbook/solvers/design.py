@@ -8,6 +8,7 @@ powers of two in :math:`S` so that scaling rounds nothing; coefficients of :math
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,14 @@ class Design:
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return the weighted Gram matrix of the scaled columns."""
         return weighted_gram(self.X, weights) / np.outer(self.scale, self.scale)
+
+    def gram_of(self, product: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """Return X' H X of the scaled columns, H symmetric and known by its products."""
+        columns = (self.X[:, [j]] for j in range(self.X.shape[1]))
+        if sp.issparse(self.X):
+            columns = (column.toarray() for column in columns)
+        gram = np.asarray(self.X.T @ np.column_stack([product(c.ravel()) for c in columns]))
+        return 0.5 * (gram + gram.T) / np.outer(self.scale, self.scale)
 
     def differences(self, upper: np.ndarray, lower: np.ndarray) -> Any:
         """Return a row for each pair of items: its difference in the columns before scaling."""

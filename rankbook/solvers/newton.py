@@ -8,6 +8,11 @@ The step :math:`d = -H^{-1} g` is shortened by halving until it satisfies Armijo
 
 .. math:: f(x + t d) \le f(x) + 10^{-4} \, t \, g^\top d,
 
+or, where rounding may hide so small a decrease, what that becomes for a quadratic (Hager and Zhang,
+2005),
+
+.. math:: \nabla f(x + t d)^\top d \le (2 \cdot 10^{-4} - 1) \, g^\top d,
+
 and the iteration stops on the *Newton decrement* :math:`\lambda^2 = g^\top H^{-1} g`: half of it is
 the decrease that the quadratic model promises, hence an estimate of :math:`f(x) - \min f` that
 does not depend on the units of the parameters, as a gradient norm does.
@@ -29,6 +34,8 @@ __all__ = ["NewtonResult", "Objective", "minimize"]
 
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 60
+# Share of the value below which the decrease to be had may be lost in its rounding.
+_ROUGH = 1e-9
 _EPS = np.finfo(float).eps
 
 _MESSAGES = {
@@ -153,9 +160,16 @@ def minimize(
     tenfold larger at each attempt; a conjugate-gradient solve stops at a direction of
     non-positive curvature. Either way the step is a descent direction.
 
-    Below the rounding error of the value, which is about ``eps * abs(value)``, Armijo's condition
-    compares noise. Once the decrement is that small the condition is relaxed by a few rounding
-    errors, and a search that fails there is reported as "rounding", which counts as convergence.
+    A value may be a difference of large sums, and then Armijo's condition compares noise long
+    before the gradient does. So once the decrement is at most 1e-9 of the value a step to about
+    the same value is accepted by its slope. Once it is of the size of the value's own rounding,
+    about ``eps * abs(value)``, the condition is relaxed by a few of these, and a search that fails
+    there is reported as "rounding", which counts as convergence.
+
+    References
+    ----------
+    W. W. Hager and H. Zhang, "A new conjugate gradient method with guaranteed descent and an
+    efficient line search", SIAM Journal on Optimization 16, 2005: section 4.
 
     Examples
     --------
@@ -245,12 +259,14 @@ class _Found:
 def _line_search(
     objective: Objective, x: np.ndarray, value: float, step: np.ndarray, decrement: float
 ) -> _Found:
-    """Halve the step until Armijo's condition holds.
+    """Halve the step until Armijo's condition holds, in values or, where these round, in slopes.
 
     The full step is accepted nearly always, so it is evaluated with its derivatives at once;
     shorter ones are tried by value.
     """
     slack = 8 * _EPS * max(1.0, abs(value)) if _is_noise(decrement, value) else 0.0
+    rough = _ROUGH * max(1.0, abs(value))
+    highest = value + rough if decrement <= rough else -np.inf
     t = 1.0
     for trial in range(1, _MAX_HALVINGS + 1):
         x_new = x + t * step
@@ -261,10 +277,12 @@ def _line_search(
         else:
             value_new = objective.value(x_new)
         bound = value - _ARMIJO * t * 2.0 * decrement + slack
-        if np.isfinite(value_new) and value_new <= bound:
+        if np.isfinite(value_new) and value_new <= max(bound, highest):
             if trial > 1:
                 value_new, gradient, hessian = objective.value_gradient_hessian(x_new)
-            return _Found(trial, x_new, value_new, gradient, hessian)
+            slope = 0.0 if value_new <= bound else float(gradient @ step)
+            if slope <= (1.0 - 2.0 * _ARMIJO) * 2.0 * decrement:
+                return _Found(trial, x_new, value_new, gradient, hessian)
         t *= 0.5
     return _Found(trial)
 

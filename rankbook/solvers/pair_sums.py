@@ -51,6 +51,7 @@ from rankbook.solvers._engines import choose
 from rankbook.solvers._explicit_pairs import ExplicitPairs
 from rankbook.solvers._exponential_pairs import ExponentialPoint
 from rankbook.solvers._pair_data import PairData
+from rankbook.solvers.equal_items import equal_items
 
 __all__ = ["PairPoint", "PairSums"]
 
@@ -231,8 +232,11 @@ class PairSums:
         other._set_data(self._data.subset(np.asarray(rows)))
         return other
 
-    def thinned(self, share: float) -> np.ndarray:
+    def thinned(self, share: float) -> tuple[np.ndarray, PairSums]:
         """Return a random part of the items, or of the queries where there are some.
+
+        Of one list's items the rare classes' are taken first, and the others weigh more, as many
+        times as there are more of them: so the part's mean is close to the whole's.
 
         Parameters
         ----------
@@ -241,14 +245,37 @@ class PairSums:
 
         Returns
         -------
-        ndarray of int
-            Rows for `subset`; the same at each call.
+        rows : ndarray of int
+            The items; the same at each call.
+        part : PairSums
+            A function of their scores.
         """
-        # Parts decide how fast a minimum is found, not where it is: a fixed seed will do.
-        rng = np.random.default_rng(0)
-        if self.n_queries == 1:
-            return np.flatnonzero(rng.random(self.n) < share)
-        return np.flatnonzero((rng.random(self.n_queries) < share)[self._data.query])
+        other = copy(self)
+        rows, data = self._data.thinned(share)
+        other._set_data(data)
+        return rows, other
+
+    def merged(self, X: Any) -> tuple[np.ndarray, PairSums] | None:
+        """Return the same sum with items that are equal in X, class and query as one.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n, p)
+            Items.
+
+        Returns
+        -------
+        rows : ndarray of int
+            An item of each group, whose weight is the group's.
+        part : PairSums
+            A function of their scores. None in place of both where most items differ.
+        """
+        found = equal_items(X, self._data.query * len(self.classes) + self._data.codes)
+        if found is None:
+            return None
+        other = copy(self)
+        other._set_data(self._data.merged(*found))
+        return found[0], other
 
     def with_loss(self, loss: losses.Loss) -> PairSums:
         """Return the sum of another loss over the same pairs.

@@ -514,11 +514,11 @@ def test_parts_that_are_too_small_are_none():
     X, y, _ = sample(n=500)
     risk = pair_risk(X, y)
     assert risk.thinned(0.1) is None
-    rows = risk.sums.thinned(0.5)
-    assert risk.thinned(0.5).design.shape[0] == len(rows) > 100
-    # A part of one class has no pairs.
-    alone = pair_risk(X, np.isin(np.arange(500), rows).astype(int))
-    assert alone.thinned(0.5) is None
+    rows, part = risk.sums.thinned(0.5)
+    assert risk.thinned(0.5).design.shape[0] == part.n == len(rows) > 100
+    # Queries of one class have no pairs.
+    alone = PairRisk(risk.design, PairSums(y, qid=y), risk.ridge)
+    assert alone.sums.thinned(0.9)[1].n > 100 and alone.thinned(0.9) is None
 
 
 def test_a_part_unlike_the_whole_costs_steps_and_nothing_else():
@@ -534,7 +534,7 @@ def test_a_part_unlike_the_whole_costs_steps_and_nothing_else():
 
 def test_a_start_that_loses_much_on_the_rest_is_not_taken():
     X, y, rng = sample(n=21_000, p=2, K=2)
-    left_out = np.setdiff1d(np.arange(len(y)), PairSums(y).thinned(0.25))[0]
+    left_out = np.setdiff1d(np.arange(len(y)), PairSums(y).thinned(0.25)[0])[0]
     apart = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
     X[left_out] = (-1 if y[left_out] else 1) * 60.0 * apart / np.linalg.norm(apart)
     found = PairwiseRanker("exponential", alpha=1e-3).fit(X, y)

@@ -84,22 +84,53 @@ def test_kept_pairs_are_counted():
     np.testing.assert_allclose(laplacian, laplacian.T)
 
 
-def test_subset_thinned_and_margin_rows():
+def test_subset_and_thinned():
     y, qid, scores, weight = sample([6, 9, 12, 4, 8, 7])
     sums = PairSums(y, "logistic", MATRIX, qid=qid, sample_weight=weight)
-    rows = sums.thinned(0.5)
-    assert np.array_equal(rows, sums.thinned(0.5))
+    rows, part = sums.thinned(0.5)
+    assert np.array_equal(rows, sums.thinned(0.5)[0])
     assert 0 < len(rows) < len(y)
     assert set(qid[rows]).isdisjoint(np.delete(qid, rows))
-    part = sums.subset(rows)
     expected = brute(
         y[rows], qid[rows], scores[rows], weight[rows], losses.Logistic(), scores[rows]
     )
     assert part.at(scores[rows]).value == pytest.approx(expected[0], rel=1e-11)
     assert part.n == len(rows) and part.n_queries == len(set(qid[rows]))
+    assert sums.subset(rows).at(scores[rows]).value == part.at(scores[rows]).value
     np.testing.assert_array_equal(sums.pair_weights, MATRIX)
-    single = PairSums(y, "logistic").thinned(0.5)
-    assert 0.2 * len(y) < len(single) < 0.8 * len(y)
+    # However small the share, it is at least one query.
+    assert len(set(qid[sums.thinned(1e-9)[0]])) == 1
+
+
+def test_a_thinned_list_takes_rare_classes_first_and_weights_make_up_for_it():
+    rng = np.random.default_rng(5)
+    y = np.repeat([0, 1, 2], [30_000, 9000, 1000])
+    f, w = rng.normal(size=y.size) + 0.5 * y, rng.exponential(size=y.size)
+    sums = PairSums(y, "hinge", MATRIX, sample_weight=w)
+    rows, part = sums.thinned(0.3)
+    counts = np.bincount(y[rows])
+    assert counts[2] == 1000 and counts[1] == pytest.approx(counts[0], rel=0.1)
+    assert len(rows) == pytest.approx(0.3 * y.size, rel=0.05)
+    # A tenth of the items, with every rare one, tells the mean to about a hundredth.
+    whole, some = sums.at(f).value / sums.different, part.at(f[rows]).value / part.different
+    assert some == pytest.approx(whole, rel=0.02)
+    bare = PairSums(y[rows], "hinge", MATRIX, sample_weight=w[rows])
+    assert abs(bare.at(f[rows]).value / bare.different / whole - 1) > 0.05
+
+
+def test_equal_items_count_as_one_with_their_weight():
+    rng = np.random.default_rng(6)
+    X, qid = rng.integers(0, 2, (300, 2)).astype(float), rng.integers(0, 3, 300)
+    y, w = rng.integers(0, 3, 300), rng.exponential(size=300)
+    for loss in ("hinge", "logistic", "exponential", "squared"):
+        sums = PairSums(y, loss, MATRIX, qid=qid, sample_weight=w)
+        rows, part = sums.merged(X)
+        assert len(rows) == 4 * 3 * 3
+        scores = X @ [0.7, -0.4]
+        assert part.at(scores[rows]).value == pytest.approx(sums.at(scores).value, rel=1e-10)
+        assert part.total == pytest.approx(sums.total, rel=1e-12)
+        assert part.different == pytest.approx(sums.different, rel=1e-12)
+    assert sums.merged(rng.normal(size=(300, 2))) is None
 
 
 def test_margins_of_rows_bound_pairs():

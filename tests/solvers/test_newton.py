@@ -202,6 +202,41 @@ def test_rounding_counts_as_convergence():
     assert result.reason in ("rounding", "zero_gradient")
 
 
+class Coarse(Logistic):
+    """Values that are noise from the tenth digit on, derivatives that are not."""
+
+    def value(self, b):
+        return super().value(b) + 1e-10 * np.sin(1e12 * b.sum())
+
+
+def test_steps_in_the_noise_of_values_go_by_slopes(sample):
+    x, y = sample
+    plain, noisy = (
+        minimize(problem(x, y, 0.1), np.zeros(x.shape[1]), tol=1e-22)
+        for problem in (Logistic, Coarse)
+    )
+    assert noisy.reason == plain.reason == "decrement"
+    assert noisy.n_evaluations <= noisy.n_iter + 2
+    np.testing.assert_allclose(noisy.x, plain.x, rtol=1e-10)
+
+
+class Faint:
+    """A small multiple of sqrt(1 + x^2), on which full steps go astray beyond one."""
+
+    def value(self, x):
+        return 1e-11 * float(np.hypot(1.0, x[0]))
+
+    def value_gradient_hessian(self, x):
+        root = np.hypot(1.0, x)
+        return self.value(x), 1e-11 * x / root, np.diag(1e-11 / root**3)
+
+
+def test_steps_in_the_noise_of_values_do_not_go_too_far():
+    seen = []
+    minimize(Faint(), np.array([3.0]), tol=1e-30, callback=lambda *at: seen.append(abs(at[1][0])))
+    assert seen == sorted(seen, reverse=True) and seen[-1] < 1e-6
+
+
 def test_a_wrong_gradient_is_reported():
     class Wrong(Quadratic):
         def value_gradient_hessian(self, x):

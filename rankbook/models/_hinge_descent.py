@@ -1,0 +1,193 @@
+r"""The pairwise hinge of many items, minimised as it is.
+
+A sum over many pairs is all but smooth: it has a kink wherever some pair has margin one, but each
+kink is no larger than a pair. BFGS then converges as on a smooth function, from the Hessian of a
+few thousand items with their kinks rounded off. Minus the loss's left derivative, zero or one at
+each pair, is feasible for the dual, whose value is below the objective by what the ridge leaves to
+the subgradient g, :math:`\|g\|^2 / (2 \alpha)`. Where many pairs share a margin, as they do if few
+items are distinct, or where the ridge is so weak that single pairs count, the steps come to gain
+little, and another method has to go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError
+
+from rankbook._progress import Report
+from rankbook.losses import Loss, SquaredHinge
+from rankbook.models._pair_fit import solve
+from rankbook.models._pair_objective import (
+    MAX_COLUMNS,
+    Fit,
+    PairRisk,
+    better,
+    strong_convexity_gap,
+)
+from rankbook.solvers import NewtonResult
+from rankbook.solvers.quasi_newton import minimize_from
+
+__all__ = ["DAMPING", "Descended", "certify", "descend"]
+
+# Curvature of columns of unit size that steps are given where the ridge has less.
+DAMPING = 1e-7
+# The smallest part that is fitted first: so many items, and so many a column.
+_FEWEST, _ITEMS_OF_COLUMN = 2000, 50
+# A part is this share of the items; what is not so many times as large as the smallest has none.
+_SHARE, _MANY = 0.1, 4
+# Width of the parabola at the kink where the Hessian is taken, first and if it has to be again.
+_SMOOTHING, _LATER_SMOOTHING = 0.3, 0.1
+# Steps, and steps of little gain, before another method takes over.
+_STEPS, _PATIENCE = 20, 2
+# Share of the value below which what is left to gain is that of single pairs.
+_SINGLE = 1e-9
+
+
+@dataclass(frozen=True)
+class Descended:
+    """Where BFGS arrived.
+
+    Attributes
+    ----------
+    fit : Fit
+        The best point and its gap.
+    left : float
+        About how far above the minimum it is.
+    hessian : ndarray of shape (p, p)
+        The Hessian of fewer items, with rounded kinks.
+    part : PairRisk
+        The objective of the largest part that was fitted.
+    """
+
+    fit: Fit
+    left: float
+    hessian: np.ndarray
+    part: PairRisk
+
+
+def certify(risk: PairRisk, coef: np.ndarray, loss: Loss) -> tuple[Fit, np.ndarray]:
+    """The hinge's objective and its distance to the dual, and the gradient of the risk itself.
+
+    The dual variables are minus the slopes of the risk's loss: the hinge or a smooth one below it.
+    """
+    point, scale = risk.point(coef), 1.0 / risk.sums.different
+    slopes = point.gradient()
+    slope = risk.design.adjoint(scale * slopes)
+    value = scale * point.value_of(loss) + risk.penalty(coef)
+    # The dual's second term is the gap that the ridge leaves to the slope alone.
+    dual = scale * point.dual_sum - strong_convexity_gap(slope, risk.ridge)
+    fit = Fit(coef, value, max(value - dual, 0.0), 0, "", False, slopes, point.dual_sum)
+    return fit, slope + risk.ridge * coef
+
+
+class _Objective:
+    """The hinge objective for BFGS, which remembers the best point and the best lower bound."""
+
+    def __init__(self, risk: PairRisk, tol: float, report: Report | None = None) -> None:
+        self.risk, self.tol, self.report = risk, tol, report
+        self.best: Fit | None = None
+
+    def value_gradient(self, coef: np.ndarray) -> tuple[float, Any]:
+        """Objective and subgradient."""
+        if self.risk.point(coef) is None:
+            return np.inf, None
+        found, gradient = certify(self.risk, coef, self.risk.sums.loss)
+        self.best = found if self.best is None else better(self.best, found)
+        return found.value, gradient
+
+    def is_done(self, n_iter: int, coef: np.ndarray, value: float, decrement: float) -> bool:
+        """Whether the gap is small enough."""
+        assert self.best is not None
+        if self.report is not None:
+            self.report(n_iter, self.best.value, self.best.gap)
+        return self.best.gap <= self.tol * self.best.value
+
+    def steps(
+        self, coef: np.ndarray, hessian: np.ndarray, max_iter: int, tol: float = 0.0
+    ) -> NewtonResult:
+        """BFGS from coefficients."""
+        return minimize_from(
+            self,
+            coef,
+            hessian,
+            tol=tol,
+            max_iter=min(max_iter, _STEPS),
+            patience=_PATIENCE,
+            callback=self.is_done,
+        )
+
+
+def descend(
+    risk: PairRisk, tol: float, max_iter: int, report: Report | None = None
+) -> Descended | None:
+    """Minimise until the gap is at most `tol` times the objective, or steps gain little.
+
+    None where there are too few items, or too many columns, for a part to tell the Hessian.
+    """
+    try:
+        start = _start(risk)
+        if start is None:
+            return None
+        coef, hessian, part = start
+        objective = _Objective(risk, tol, report)
+        if not np.isfinite(objective.value_gradient(coef)[0]):
+            # Items that are not in the part have scores that overflow.
+            return None
+        result = objective.steps(coef, hessian, max_iter)
+        assert objective.best is not None
+        n_iter = result.n_iter
+        stalled = result.reason == "max_iter" and result.decrement > _SINGLE * result.value
+        if stalled and n_iter < max_iter:
+            # The few items were too few, or unlike the others.
+            hessian = _rounded_hessian(part, objective.best.coef, _LATER_SMOOTHING)
+            result = objective.steps(objective.best.coef, hessian, max_iter - n_iter)
+            n_iter += result.n_iter
+    except LinAlgError:
+        return None
+    return Descended(replace(objective.best, n_iter=n_iter), result.decrement, hessian, part)
+
+
+def _start(risk: PairRisk) -> tuple[np.ndarray, np.ndarray, PairRisk] | None:
+    """Coefficients and the Hessian from few items, and the part of the items that came last."""
+    n, p = risk.design.shape
+    few = max(_FEWEST, _ITEMS_OF_COLUMN * p)
+    if n < _MANY * few or p > MAX_COLUMNS:
+        return None
+    part = risk.thinned(max(_SHARE, few / n))
+    if part is None:
+        return None
+    start = _start(part)
+    if start is None:
+        coef = _from_zero(part)
+        return coef, _rounded_hessian(part, coef, _SMOOTHING), part
+    coef, hessian, _ = start
+    # Closer than by how far the minima of two parts are apart would be wasted.
+    objective, close = _Objective(part, 0.0), 0.1 * p / part.design.shape[0]
+    value = objective.value_gradient(coef)[0]
+    if np.isfinite(value):
+        coef = objective.steps(coef, hessian, _STEPS, close * value).x
+    return coef, hessian, part
+
+
+def _from_zero(risk: PairRisk) -> np.ndarray:
+    """About the minimiser with rounded kinks."""
+    coef = np.zeros(risk.design.shape[1])
+    value, risk = risk.value(coef), _steady(risk)
+    # At zero every pair is on the hinge's slope, where it has no curvature; the squared hinge has
+    # some, and its minimiser has many pairs near the kink.
+    coef = solve(risk.with_loss(SquaredHinge()), coef, 10, tol=1e-2 * value).x
+    smooth = risk.with_loss(risk.sums.loss.smoothed(_SMOOTHING))
+    return solve(smooth, coef, 10, tol=1e-3 * value).x
+
+
+def _steady(risk: PairRisk) -> PairRisk:
+    """Fewer pairs than columns may lie on the parabola: then the rest is flat but for the ridge."""
+    return risk.damped(DAMPING if risk.ridge.min() < DAMPING else 0.0)
+
+
+def _rounded_hessian(risk: PairRisk, coef: np.ndarray, width: float) -> np.ndarray:
+    smooth = _steady(risk).with_loss(risk.sums.loss.smoothed(width))
+    return smooth.hessian(smooth.point(coef))
