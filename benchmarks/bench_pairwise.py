@@ -11,7 +11,8 @@ take less time than four passes over all items and the fit of a tenth of them. A
 
 from __future__ import annotations
 
-from benchmarks.harness import measure, peak_memory, peer, table  # first: fixes the threads
+from benchmarks import dlib_ranking  # first: fixes the threads
+from benchmarks.harness import measure, peak_memory, peer, table
 
 # isort: split
 import numpy as np
@@ -35,27 +36,17 @@ def fit_seconds(loss: str, X: np.ndarray, y: np.ndarray, repeat: int = 2, **sett
     return measure(lambda: PairwiseRanker(loss, **settings).fit(X, y), repeat=repeat)
 
 
-def dlib_data(dlib, X: np.ndarray, y: np.ndarray):
-    """The sample as dlib wants it; not timed."""
-    data = dlib.ranking_pair()
-    for row in X[y == 1]:
-        data.relevant.append(dlib.vector(row))
-    for row in X[y == 0]:
-        data.nonrelevant.append(dlib.vector(row))
-    return data
-
-
 def against_dlib(n: int = 100_000, alphas: tuple[float, ...] = (1.0, 1e-1, 1e-2, ALPHA)) -> float:
     """The hinge at several ridges, both objectives shown; return dlib's seconds at the last one.
 
-    dlib minimises w'w / 2 + c times the mean pair hinge, so c = 1 / alpha. Both are run to a
-    relative 1e-6, PairwiseRanker's default, and to 1e-3, dlib's; a ratio compares like with like.
+    Both are run to a relative 1e-6, PairwiseRanker's default, and to 1e-3, dlib's; a ratio compares
+    like with like.
     """
     dlib = peer("dlib")
     if dlib is None:
         return float("nan")
     X, y = sample(n)
-    data, sums = dlib_data(dlib, X, y), PairSums(y, "hinge")
+    data, sums = dlib_ranking.ranking_pairs(dlib, X, y), PairSums(y, "hinge")
     print(f"\nPair hinge, n = {n}, p = {N_FEATURES}: CPU s and objective")
     print("      alpha      ours (tol 1e-6)      dlib (eps 1e-6)      ours (tol 1e-3)", end="")
     print("      dlib (eps 1e-3)    ratios")
@@ -66,10 +57,7 @@ def against_dlib(n: int = 100_000, alphas: tuple[float, ...] = (1.0, 1e-1, 1e-2,
             seconds = fit_seconds("hinge", X, y, alpha=alpha, tol=tol)
             value = PairwiseRanker("hinge", alpha=alpha, tol=tol).fit(X, y).objective_
             cells.append(f"{seconds:8.3f} {value:11.7f}")
-            trainer, models = dlib.svm_rank_trainer(), []
-            trainer.c, trainer.epsilon = 1.0 / alpha, tol
-            theirs = measure(lambda t=trainer, m=models: m.append(t.train(data)), repeat=1)
-            w = np.array(models[0].weights)
+            theirs, w = dlib_ranking.fit(dlib, data, alpha, tol)
             value = sums.at(X @ w).value / sums.total + alpha / 2 * w @ w
             cells.append(f"{theirs:8.3f} {value:11.7f}")
             ratios.append(f"{theirs / seconds:6.1f}")

@@ -18,8 +18,7 @@ import numpy as np
 from scipy.linalg import LinAlgError
 
 from rankbook._progress import Report
-from rankbook.losses import Loss, SquaredHinge
-from rankbook.models._pair_fit import solve
+from rankbook.losses import Loss
 from rankbook.models._pair_objective import (
     MAX_COLUMNS,
     Fit,
@@ -37,11 +36,13 @@ DAMPING = 1e-7
 # The smallest part that is fitted first: so many items, and so many a column.
 _FEWEST, _ITEMS_OF_COLUMN = 2000, 50
 # A part is this share of the items; what is not so many times as large as the smallest has none.
-_SHARE, _MANY = 0.1, 4
+_SHARE, _MANY = 0.1, 10
 # Width of the parabola at the kink where the Hessian is taken, first and if it has to be again.
 _SMOOTHING, _LATER_SMOOTHING = 0.3, 0.1
 # Steps, and steps of little gain, before another method takes over.
 _STEPS, _PATIENCE = 20, 2
+# Hessians that are formed for the smallest part.
+_HESSIANS = 3
 # Share of the value below which what is left to gain is that of single pairs.
 _SINGLE = 1e-9
 
@@ -57,15 +58,15 @@ class Descended:
     left : float
         About how far above the minimum it is.
     hessian : ndarray of shape (p, p)
-        The Hessian of fewer items, with rounded kinks.
-    part : PairRisk
+        The one that it came from.
+    part : PairRisk or None
         The objective of the largest part that was fitted.
     """
 
     fit: Fit
     left: float
     hessian: np.ndarray
-    part: PairRisk
+    part: PairRisk | None
 
 
 def certify(risk: PairRisk, coef: np.ndarray, loss: Loss) -> tuple[Fit, np.ndarray]:
@@ -121,26 +122,27 @@ class _Objective:
 
 
 def descend(
-    risk: PairRisk, tol: float, max_iter: int, report: Report | None = None
+    risk: PairRisk, tol: float, max_iter: int, report: Report | None = None, close: float = 0.0
 ) -> Descended | None:
     """Minimise until the gap is at most `tol` times the objective, or steps gain little.
 
-    None where there are too few items, or too many columns, for a part to tell the Hessian.
+    What is left to gain, as far as the steps tell, need not be less than `close` times the
+    objective. None where there are too many columns for a Hessian, or scores overflow.
     """
+    if risk.design.shape[1] > MAX_COLUMNS:
+        return None
     try:
-        start = _start(risk)
-        if start is None:
-            return None
-        coef, hessian, part = start
+        coef, hessian, part = _start(risk)
         objective = _Objective(risk, tol, report)
-        if not np.isfinite(objective.value_gradient(coef)[0]):
+        value = objective.value_gradient(coef)[0]
+        if not np.isfinite(value):
             # Items that are not in the part have scores that overflow.
             return None
-        result = objective.steps(coef, hessian, max_iter)
+        result = objective.steps(coef, hessian, max_iter, close * value)
         assert objective.best is not None
         n_iter = result.n_iter
         stalled = result.reason == "max_iter" and result.decrement > _SINGLE * result.value
-        if stalled and n_iter < max_iter:
+        if stalled and part is not None and n_iter < max_iter:
             # The few items were too few, or unlike the others.
             hessian = _rounded_hessian(part, objective.best.coef, _LATER_SMOOTHING)
             result = objective.steps(objective.best.coef, hessian, max_iter - n_iter)
@@ -150,44 +152,37 @@ def descend(
     return Descended(replace(objective.best, n_iter=n_iter), result.decrement, hessian, part)
 
 
-def _start(risk: PairRisk) -> tuple[np.ndarray, np.ndarray, PairRisk] | None:
-    """Coefficients and the Hessian from few items, and the part of the items that came last."""
+def _start(risk: PairRisk) -> tuple[np.ndarray, np.ndarray, PairRisk | None]:
+    """Coefficients and a Hessian, and the part of the items from which they are, if not zero."""
     n, p = risk.design.shape
     few = max(_FEWEST, _ITEMS_OF_COLUMN * p)
-    if n < _MANY * few or p > MAX_COLUMNS:
-        return None
-    part = risk.thinned(max(_SHARE, few / n))
+    part = risk.thinned(max(_SHARE, few / n)) if n >= _MANY * few else None
     if part is None:
-        return None
-    start = _start(part)
-    if start is None:
-        coef = _from_zero(part)
-        return coef, _rounded_hessian(part, coef, _SMOOTHING), part
-    coef, hessian, _ = start
+        return np.zeros(p), _first_hessian(risk), None
+    coef, hessian, smaller = _start(part)
     # Closer than by how far the minima of two parts are apart would be wasted.
     objective, close = _Objective(part, 0.0), 0.1 * p / part.design.shape[0]
-    value = objective.value_gradient(coef)[0]
-    if np.isfinite(value):
-        coef = objective.steps(coef, hessian, _STEPS, close * value).x
+    if not np.isfinite(objective.value_gradient(coef)[0]):
+        return coef, hessian, part
+    for _ in range(1 if smaller else _HESSIANS):
+        result = objective.steps(coef, hessian, _STEPS, close * part.value(coef))
+        coef = result.x
+        if smaller is None:
+            hessian = _rounded_hessian(part, coef, _SMOOTHING)
+        if result.converged:
+            break
     return coef, hessian, part
 
 
-def _from_zero(risk: PairRisk) -> np.ndarray:
-    """About the minimiser with rounded kinks."""
-    coef = np.zeros(risk.design.shape[1])
-    value, risk = risk.value(coef), _steady(risk)
-    # At zero every pair is on the hinge's slope, where it has no curvature; the squared hinge has
-    # some, and its minimiser has many pairs near the kink.
-    coef = solve(risk.with_loss(SquaredHinge()), coef, 10, tol=1e-2 * value).x
-    smooth = risk.with_loss(risk.sums.loss.smoothed(_SMOOTHING))
-    return solve(smooth, coef, 10, tol=1e-3 * value).x
-
-
-def _steady(risk: PairRisk) -> PairRisk:
-    """Fewer pairs than columns may lie on the parabola: then the rest is flat but for the ridge."""
-    return risk.damped(DAMPING if risk.ridge.min() < DAMPING else 0.0)
+def _first_hessian(risk: PairRisk) -> np.ndarray:
+    """About the Hessian between zero, where no pair is at the kink, and the minimiser."""
+    scale = np.sqrt(risk.sums.different) * risk.design.scale
+    scatter = risk.sums.scatter(risk.design.X) / np.outer(scale, scale)
+    return 0.5 * scatter + np.diag(np.maximum(risk.ridge, DAMPING))
 
 
 def _rounded_hessian(risk: PairRisk, coef: np.ndarray, width: float) -> np.ndarray:
-    smooth = _steady(risk).with_loss(risk.sums.loss.smoothed(width))
+    # Fewer pairs than columns may lie on the parabola: then the rest is flat but for the ridge.
+    smooth = risk.damped(DAMPING if risk.ridge.min() < DAMPING else 0.0)
+    smooth = smooth.with_loss(risk.sums.loss.smoothed(width))
     return smooth.hessian(smooth.point(coef))

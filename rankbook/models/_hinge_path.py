@@ -41,10 +41,19 @@ _SHRINK = 0.15
 _LATER_SMOOTHING = 0.0025
 
 
-def minimize_hinge(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
-    """Minimise for the hinge; the best point seen is returned, with the best lower bound."""
-    if risk.sums.pairs is not None:
-        return minimize_kept_hinge(risk, tol, max_iter, report)
+def minimize_hinge(
+    risk: PairRisk,
+    tol: float,
+    max_iter: int,
+    report: Report | None = None,
+    aim: float | None = None,
+) -> Fit:
+    """Minimise for the hinge; the best point seen is returned, with the best lower bound.
+
+    Where pairs are kept, `aim` is the relative gap to try for, by default that of rounding.
+    """
+    if risk.sums.n_kept is not None:
+        return minimize_kept_hinge(risk, tol, max_iter, report, aim)
     loss = risk.sums.loss
     zero = np.zeros(risk.design.shape[1])
     at_zero = risk.sums.total * float(loss(0.0)) / risk.sums.different
@@ -64,6 +73,8 @@ def minimize_hinge(risk: PairRisk, tol: float, max_iter: int, report: Report | N
     goal = 1e-4 * value
     if smoothing < _FIRST_SMOOTHING:
         goal = min(1e-4, 1e-3 * tol) * value
+    if descended is not None:
+        goal = min(goal, 0.1 * descended.left)
     reason = ""
     while not reason:
         smooth = risk.with_loss(loss.smoothed(smoothing)).damped(damping)
@@ -122,6 +133,8 @@ def _hinge_start(risk: PairRisk) -> tuple[np.ndarray, float, PairRisk, float]:
 def _go_on(risk: PairRisk, from_: Descended) -> tuple[np.ndarray, float, PairRisk, float]:
     """The same where steps along the hinge itself came to gain little."""
     start, value, basis = from_.fit.coef, from_.fit.value, whitened(from_.hessian)
+    if from_.part is None:
+        return start, _FIRST_SMOOTHING, risk.in_basis(basis), value
     if from_.left > _LATER_SMOOTHING * value:
         start, value = _follow(from_.part.in_basis(basis), start, _FIRST_SMOOTHING, value)
     return start, _LATER_SMOOTHING, with_help(risk, from_.part, basis), value

@@ -230,6 +230,10 @@ class PairRisk:
         """A basis in which the Hessian at the coefficients is the identity."""
         return whitened(self.hessian(self.point(coef)))
 
+    def unkept(self) -> PairRisk:
+        """The same objective without a list of pairs."""
+        return self._changed(sums=self.sums.unkept())
+
     def merged(self) -> PairRisk:
         """The same objective with equal items as one, where many are."""
         found = self.sums.merged(self.design.X)

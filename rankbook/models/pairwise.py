@@ -71,7 +71,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         Relative accuracy of the objective. For smooth losses the iteration stops when half the
         squared Newton decrement, an estimate of the distance to the minimum, is at most `tol`
         times the objective; for the hinge, when a duality gap is. By default 1e-10 for smooth
-        losses and 1e-6 for the hinge.
+        losses and 1e-6 for the hinge, whose gap is then brought to rounding where pairs are kept.
     max_iter : int, default=200
         Largest number of Newton steps on the full sample.
     labels : array-like, default=None
@@ -266,6 +266,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         return sums, unit
 
     def _minimize(self, risk: PairRisk, tol: float) -> Fit:
-        method = minimize_smooth if risk.sums.loss.is_smooth else minimize_hinge
         with progress(self.verbose, self.max_iter) as report:
-            return method(risk, tol, self.max_iter, report)
+            if risk.sums.loss.is_smooth:
+                return minimize_smooth(risk, tol, self.max_iter, report)
+            return minimize_hinge(risk, tol, self.max_iter, report, aim=self.tol)

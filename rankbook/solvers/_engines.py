@@ -14,7 +14,7 @@ from rankbook.solvers._pair_data import PairData
 from rankbook.solvers._smooth_pairs import CellPairs
 from rankbook.solvers._sorted_pairs import SortedPairs
 
-__all__ = ["choose"]
+__all__ = ["choose", "keeps_all"]
 
 # Cost of an item to a sort with queries, in kept pairs.
 _SORTED_ITEM = 20.0
@@ -34,20 +34,32 @@ def _few_pairs(data: PairData, loss: Loss) -> np.ndarray:
     return pairs <= _CELL_QUERY + _CELL_ITEM * items
 
 
+def _kept(data: PairData, loss: Loss, method: str) -> np.ndarray:
+    """For each query, whether its pairs are kept."""
+    if method == "explicit":
+        return np.ones(data.n_queries, dtype=bool)
+    if loss.is_multiplicative or loss.is_quadratic:
+        return np.zeros(data.n_queries, dtype=bool)
+    if not loss.hinge_parts and not np.isfinite(loss.tail):
+        return np.ones(data.n_queries, dtype=bool)
+    return _few_pairs(data, loss) & (method == "auto")
+
+
+def keeps_all(data: PairData, loss: Loss, method: str = "auto") -> bool:
+    """Whether all pairs are kept, before any is."""
+    return bool(_kept(data, loss, method).all())
+
+
 def choose(data: PairData, loss: Loss, method: str = "auto") -> Any:
     """Return an object with `at(scores)` that sums the loss over the pairs."""
-    if method == "explicit":
+    few = _kept(data, loss, method)
+    if few.all():
         return ExplicitPairs(data, loss)
     if loss.is_multiplicative:
         return ExponentialPairs(data, loss)
     if loss.is_quadratic:
         return MomentPairs(data, loss)
-    if not loss.hinge_parts and not np.isfinite(loss.tail):
-        return ExplicitPairs(data, loss)
-    few = _few_pairs(data, loss) & (method == "auto")
     implicit = SortedPairs if loss.hinge_parts else CellPairs
-    if few.all():
-        return ExplicitPairs(data, loss)
     if not few.any():
         return implicit(data, loss)
     kept = few[data.query]

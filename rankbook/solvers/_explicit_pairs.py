@@ -26,34 +26,45 @@ _BLOCK = 16_384
 _FEW_PRODUCTS = 4
 
 
-def _class_pairs(data: PairData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Upper item, lower item and class-pair weight of each pair, query by query for each class.
+def _listed(data: PairData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Upper item, lower item and class-pair weight of each pair, query by query.
 
     One weight is returned where it is that of all pairs.
     """
     n_classes = len(data.matrix)
     key = data.query * n_classes + data.codes
     order = np.argsort(key, kind="stable").astype(np.int32)
-    size = np.bincount(key, minlength=data.n_queries * n_classes).reshape(-1, n_classes)
-    start = (np.cumsum(size) - size.ravel()).reshape(size.shape)
-    upper, lower, weight = [], [], []
-    for j, i in zip(*np.nonzero(data.matrix), strict=True):
-        # Each item of class i meets the run of class j's items in its query.
-        total = int((size[:, i] * size[:, j]).sum())
-        index = np.int32 if total < 2**31 else np.int64
-        queries = np.repeat(np.arange(data.n_queries), size[:, i])
-        count = size[queries, j]
-        within = np.arange(len(queries)) - np.repeat(np.cumsum(size[:, i]) - size[:, i], size[:, i])
-        upper.append(np.repeat(order[start[queries, i] + within], count))
-        place = np.repeat((start[queries, j] - (np.cumsum(count) - count)).astype(index), count)
-        place += np.arange(total, dtype=index)
-        lower.append(order[place])
-        weight.append(data.matrix[j, i])
-    sizes = [len(part) for part in upper]
+    # The groups of a class and query that occur, and the pairs of groups in a query.
+    size = np.bincount(key, minlength=data.n_queries * n_classes)
+    present = np.flatnonzero(size)
+    start, size = (np.cumsum(size) - size)[present], size[present]
+    query, code = np.divmod(present, n_classes)
+    groups = np.bincount(query, minlength=data.n_queries)
+    above = np.repeat(np.arange(len(query)), groups[query])
+    below = _ranges((np.cumsum(groups) - groups)[query], groups[query])
+    weight = data.matrix[code[below], code[above]]
+    counts = weight > 0
+    above, below, weight = above[counts], below[counts], weight[counts]
     # One number, if it is the weight of all pairs.
-    same = len(set(weight)) <= 1
-    weights = np.array(weight[:1]) if same else np.repeat(np.array(weight), sizes)
-    return np.concatenate(upper), np.concatenate(lower), weights
+    if len(weight) == 0 or weight.min() == weight.max():
+        weight = weight[:1]
+    else:
+        weight = np.repeat(weight, size[above] * size[below])
+    # Each item of the upper group meets the run of the lower group's items.
+    items = order[_ranges(start[above], size[above])]
+    below = np.repeat(below, size[above])
+    partners = size[below]
+    lower = order[_ranges(start[below], partners)]
+    return np.repeat(items, partners), lower, weight
+
+
+def _ranges(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Consecutive integers from each first one, laid end to end."""
+    total = int(lengths.sum())
+    index = np.int32 if total < 2**31 else np.int64
+    out = np.repeat((first - (np.cumsum(lengths) - lengths)).astype(index), lengths)
+    out += np.arange(total, dtype=index)
+    return out
 
 
 class ExplicitPairs:
@@ -62,7 +73,7 @@ class ExplicitPairs:
     def __init__(self, data: PairData, loss: Loss) -> None:
         self.data = data
         self.loss = loss
-        self.upper, self.lower, weight = _class_pairs(data)
+        self.upper, self.lower, weight = _listed(data)
         if not np.array_equal(data.weight, np.ones(data.n)):
             weight = weight * (data.weight[self.upper] * data.weight[self.lower])
             if len(weight) and (weight == weight[0]).all():

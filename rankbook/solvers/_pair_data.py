@@ -11,10 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from rankbook._pair_counts import pair_weight
+from rankbook.solvers.design import weighted_gram
 
 __all__ = ["PairData", "Side", "rank_one_terms"]
 
@@ -24,21 +27,23 @@ _PROPORTIONAL = 16 * np.finfo(float).eps
 
 def _proportional_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Factor a non-negative matrix as left.T @ right, one term per direction of its rows."""
-    rows = [j for j in range(len(matrix)) if matrix[j].any()]
-    left: list[np.ndarray] = []
-    right: list[np.ndarray] = []
-    for j in rows:
+    n = len(matrix)
+    left, right, sums, count = np.zeros((n, n)), np.zeros((n, n)), np.zeros(n), 0
+    for j in np.flatnonzero(matrix.any(axis=1)):
         row = matrix[j]
-        for factor, direction in zip(left, right, strict=True):
-            ratio = row.max() / direction[row.argmax()] if direction[row.argmax()] > 0 else 0.0
-            if np.allclose(row, ratio * direction, rtol=_PROPORTIONAL, atol=0.0):
-                factor[j] = ratio
+        highest, total = row.argmax(), row.sum()
+        known = right[:count, highest]
+        ratios = np.divide(row[highest], known, where=known > 0, out=np.zeros(count))
+        # The sums agree where the rows do; few others need a look at all entries.
+        alike = np.isclose(total, ratios * sums[:count], rtol=2 * _PROPORTIONAL, atol=0.0)
+        for term in np.flatnonzero(alike):
+            if np.allclose(row, ratios[term] * right[term], rtol=_PROPORTIONAL, atol=0.0):
+                left[term, j] = ratios[term]
                 break
         else:
-            left.append(np.eye(len(matrix))[j])
-            right.append(row.copy())
-    shape = (len(left), len(matrix))
-    return np.array(left).reshape(shape), np.array(right).reshape(shape)
+            left[count, j], right[count], sums[count] = 1.0, row, total
+            count += 1
+    return left[:count], right[:count]
 
 
 def rank_one_terms(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,6 +88,12 @@ def _class_shares(counts: np.ndarray, size: float) -> np.ndarray:
     return np.minimum(level / np.maximum(counts, 1), 1.0)
 
 
+def _grouped(weight: np.ndarray, group: np.ndarray, size: int) -> sp.csc_array:
+    """The matrix that sums weighted rows by group."""
+    n = len(group)
+    return sp.csc_array((weight, group, np.arange(n + 1)), shape=(size, n))
+
+
 @dataclass(frozen=True)
 class Side:
     """The items that act as upper (or as lower) members of some pair.
@@ -104,6 +115,11 @@ class Side:
     start: np.ndarray
     end: np.ndarray
     query: np.ndarray
+
+    @cached_property
+    def key(self) -> np.ndarray:
+        """The queries in as few bits as they need."""
+        return self.query.astype(np.min_scalar_type(len(self.start)))
 
     @cached_property
     def is_uniform(self) -> bool:
@@ -226,6 +242,46 @@ class PairData:
         """The pairs of groups of items, each of which is one item with the weight of all."""
         weight = np.bincount(group, self.weight)
         return replace(self, codes=self.codes[first], weight=weight, query=self.query[first])
+
+    def scatter(self, X: Any) -> np.ndarray:
+        """The sum over pairs of the products of their differences with themselves, (p, p)."""
+        n_classes = len(self.matrix)
+        key = self.query * n_classes + self.codes
+        both = self.matrix + self.matrix.T
+        partners = self._table(self.weight) @ both
+        gram = weighted_gram(X, self.weight * partners.ravel()[key])
+        # Sums of the rows in each query and class that occurs.
+        present = np.flatnonzero(self._table(None))
+        place = np.empty(self.n_queries * n_classes, dtype=np.intp)
+        place[present] = np.arange(len(present))
+        sums = _grouped(self.weight, place[key], len(present)) @ X
+        sums = sums.toarray() if sp.issparse(sums) else sums
+        query, codes = np.divmod(present, n_classes)
+        for upper, lower in zip(*rank_one_terms(self.matrix), strict=True):
+            above = _grouped(upper[codes], query, self.n_queries) @ sums
+            across = above.T @ (_grouped(lower[codes], query, self.n_queries) @ sums)
+            gram -= across + across.T
+        return gram
+
+    def margin_rows(self, X: Any) -> sp.csr_array:
+        """Signed rows of the items, with a threshold for each query and rank-one term."""
+        X = sp.csr_array(X)
+        blocks, thresholds, count = [], [], 0
+        for upper, lower in zip(self.upper, self.lower, strict=True):
+            both = [np.flatnonzero(upper > 0), np.flatnonzero(lower > 0)]
+            queries = np.intersect1d(self.query[both[0]], self.query[both[1]])
+            for items, sign in zip(both, (1.0, -1.0), strict=True):
+                items = items[np.isin(self.query[items], queries)]
+                place = count + np.searchsorted(queries, self.query[items])
+                blocks.append(X[items] * sign)
+                thresholds.append((np.full(len(items), -sign), place))
+            count += len(queries)
+        lengths = [block.shape[0] for block in blocks]
+        edges = [
+            sp.csr_array((v, (np.arange(n), place)), shape=(n, count))
+            for n, (v, place) in zip(lengths, thresholds, strict=True)
+        ]
+        return sp.csr_array(sp.hstack([sp.vstack(blocks), sp.vstack(edges)]))
 
     def side(self, weights: np.ndarray) -> Side:
         """The items with a positive weight in some term, grouped by query."""

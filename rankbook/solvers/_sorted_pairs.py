@@ -73,7 +73,7 @@ class _Suffixes:
         gaps = np.diff(self.scores, append=self.scores[-1:])
         if self.ends is not None:
             # The last item of a query has no successor.
-            gaps[np.unique(self.ends) - 1] = 0.0
+            gaps[self.ends - 1] = 0.0
         return gaps
 
     @cached_property
@@ -166,7 +166,10 @@ class _SortedSide:
 
     def __init__(self, side: Side, scores: np.ndarray, grouped: bool) -> None:
         f = scores[side.items]
-        order = np.lexsort((f, side.query)) if grouped else np.argsort(f)
+        order = np.argsort(f)
+        if grouped:
+            # Faster than by both at once: integers of 16 bits are sorted in linear time.
+            order = order[np.argsort(side.key[order], kind="stable")]
         self.items = side.items[order]
         self.scores = f[order]
         self.weights = side.weights if side.is_uniform else side.weights[:, order]
@@ -188,20 +191,13 @@ class _Window:
         # however its scores round.
         # At the kink the hinge takes its left derivative; the others have no second one there.
         reach = np.nextafter(cut, np.inf) if pairs.loss.is_smooth else cut
-        if not point.grouped:
+        if point.grouped:
+            query, side = pairs.upper.query, pairs.lower
+            self.first = _bisect(low.scores, reach, side.start[query], side.end[query])
+        else:
             self.first = np.searchsorted(low.scores, reach, side="left")
-            self.last = np.cumsum(np.bincount(self.first, minlength=n_low + 1))[:n_low]
-            return
-        query_up, query_low = pairs.upper.query, pairs.lower.query
-        self.first = _bisect(
-            low.scores, reach, pairs.lower.start[query_up], pairs.lower.end[query_up]
-        )
-        self.last = _bisect(
-            self.first,
-            np.arange(1, n_low + 1),
-            pairs.upper.start[query_low],
-            pairs.upper.end[query_low],
-        )
+        # Items of earlier queries are all counted, those of later ones are not.
+        self.last = np.cumsum(np.bincount(self.first, minlength=n_low + 1))[:n_low]
 
     @cached_property
     def below(self) -> _Tails:

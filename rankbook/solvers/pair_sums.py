@@ -47,7 +47,7 @@ from rankbook._validation import (
     check_vector,
     check_weights,
 )
-from rankbook.solvers._engines import choose
+from rankbook.solvers._engines import choose, keeps_all
 from rankbook.solvers._explicit_pairs import ExplicitPairs
 from rankbook.solvers._exponential_pairs import ExponentialPoint
 from rankbook.solvers._pair_data import PairData
@@ -204,8 +204,11 @@ class PairSums:
 
     @property
     def n_kept(self) -> int | None:
-        """Number of pairs, if all are kept."""
-        return None if self.pairs is None else len(self.pairs[0])
+        """Number of pairs, if all are kept; they need not have been listed yet."""
+        if self._engine is not None:
+            return None if self.pairs is None else len(self.pairs[0])
+        kept = keeps_all(self._data, self.loss, self._method)
+        return int(self._data.pair_counts.sum()) if kept else None
 
     @property
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
@@ -277,6 +280,28 @@ class PairSums:
         other._set_data(self._data.merged(*found))
         return found[0], other
 
+    def scatter(self, X: Any) -> np.ndarray:
+        """Return the weighted sum over pairs of d d', with d the difference of their rows of X.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (n, p)
+            Items.
+
+        Returns
+        -------
+        ndarray of shape (p, p)
+            Half the Hessian of the squared loss in the coefficients of X, from the rows' sums in
+            each class and query: digits are lost where these are far from zero.
+        """
+        return self._data.scatter(X)
+
+    def unkept(self) -> PairSums:
+        """Return the same sum without a list of pairs, however few they are."""
+        other = copy(self)
+        other._method, other._engine = "implicit", None
+        return other
+
     def with_loss(self, loss: losses.Loss) -> PairSums:
         """Return the sum of another loss over the same pairs.
 
@@ -310,23 +335,7 @@ class PairSums:
             For `rankbook.solvers.separation`: a threshold for each query and rank-one term of the
             pair weights stands between the upper and the lower items, so that m is linear in n.
         """
-        X = sp.csr_array(X)
-        blocks, thresholds, count = [], [], 0
-        for upper, lower in zip(self._data.upper, self._data.lower, strict=True):
-            both = [np.flatnonzero(upper > 0), np.flatnonzero(lower > 0)]
-            queries = np.intersect1d(self._data.query[both[0]], self._data.query[both[1]])
-            for items, sign in zip(both, (1.0, -1.0), strict=True):
-                items = items[np.isin(self._data.query[items], queries)]
-                place = count + np.searchsorted(queries, self._data.query[items])
-                blocks.append(X[items] * sign)
-                thresholds.append((np.full(len(items), -sign), place))
-            count += len(queries)
-        lengths = [block.shape[0] for block in blocks]
-        edges = [
-            sp.csr_array((v, (np.arange(n), place)), shape=(n, count))
-            for n, (v, place) in zip(lengths, thresholds, strict=True)
-        ]
-        return sp.csr_array(sp.hstack([sp.vstack(blocks), sp.vstack(edges)]))
+        return self._data.margin_rows(X)
 
     def at(self, scores: Any) -> PairPoint:
         """Evaluate at the scores.

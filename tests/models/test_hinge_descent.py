@@ -95,11 +95,22 @@ def test_the_minimum_is_that_of_the_other_method(monkeypatch, kind, alpha):
     assert fit.objective_ == pytest.approx(other.objective_, rel=1.1e-6)
 
 
-def test_few_items_or_many_columns_are_left_to_the_other_method():
-    X, y = sample(n=7999)
+def test_many_columns_are_left_to_the_other_method():
+    X, y = sample(n=1000, p=301)
     assert descend(risk_of(X, y, 0.1), 1e-6, 100) is None
-    X, y = sample(n=9000, p=301)
-    assert descend(risk_of(X, y, 0.1), 1e-6, 100) is None
+    assert descend(risk_of(X[:, :300], y, 0.1), 1e-6, 100) is not None
+
+
+@pytest.mark.parametrize("lists", [1, 6])
+def test_the_first_hessian_is_half_that_of_the_squared_loss(lists):
+    """Between zero, where no pair is at the kink, and the minimiser."""
+    X, y = sample(n=300, K=3)
+    qid = np.arange(300) % lists
+    risk = risk_of(X, y, 0.1, qid=qid)
+    pairs = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    D = (X[pairs[0]] - X[pairs[1]]) / risk.design.scale
+    expected = 0.5 * D.T @ D / len(D) + np.diag(risk.ridge)
+    np.testing.assert_allclose(_hinge_descent._first_hessian(risk), expected, rtol=1e-9)
 
 
 def test_steps_that_run_out_leave_an_honest_gap():
@@ -128,10 +139,11 @@ def test_a_tolerance_below_single_pairs_is_reached_by_the_other_method():
     assert fine.objective_ <= rough.objective_
 
 
-def test_items_whose_scores_overflow_are_left_to_the_other_method():
+def test_items_whose_scores_overflow_are_left_to_the_other_method(monkeypatch):
     X, y = sample()
-    part = risk_of(X, y, 0.1).thinned(0.25)
-    left_out = np.setdiff1d(np.arange(len(y)), risk_of(X, y, 0.1).sums.thinned(0.25)[0])[0]
+    monkeypatch.setattr(_hinge_descent, "_MANY", 4)
+    part = risk_of(X, y, 0.1).thinned(2000 / 9000)
+    left_out = np.setdiff1d(np.arange(len(y)), risk_of(X, y, 0.1).sums.thinned(2000 / 9000)[0])[0]
     assert part is not None
     X[left_out] = 1e300
     with warnings.catch_warnings():
@@ -150,22 +162,21 @@ def test_progress_is_reported(monkeypatch):
     assert gaps[-1] <= 1e-6 * values[-1] < gaps[0]
 
 
-UNLIKE = np.array([1.0, 5.0, 0.3, 2.0])
-
-
 def test_a_second_hessian_is_formed_where_the_first_misleads(monkeypatch):
     X, y = sample()
     formed = _hinge_descent._rounded_hessian
+    unlike = np.outer([1.0, 5.0, 0.3, 2.0], [1.0, 5.0, 0.3, 2.0])
     widths = []
 
     def mislead(risk, coef, width):
         widths.append(width)
         hessian = formed(risk, coef, width)
-        return np.outer(UNLIKE, UNLIKE) * hessian if len(widths) == 1 else hessian
+        return unlike * hessian if width == _hinge_descent._SMOOTHING else hessian
 
     monkeypatch.setattr(_hinge_descent, "_rounded_hessian", mislead)
+    monkeypatch.setattr(_hinge_descent, "_MANY", 4)
     monkeypatch.setattr(_hinge_descent, "_STEPS", 3)
     found = descend(risk_of(X, y, 1e-2), 1e-6, 100)
-    assert len(widths) == 2 and widths[1] < widths[0]
+    assert widths[-1] < widths[0] == _hinge_descent._SMOOTHING
     exact = PairwiseRanker("hinge", alpha=1e-2).fit(X, y).objective_
     assert found.fit.value == pytest.approx(exact, rel=1e-3)

@@ -23,13 +23,19 @@ def ranker(alpha, **options):
     return PairwiseRanker("hinge", "constant", consistent=False, alpha=alpha, **options)
 
 
+def as_if_not_kept(monkeypatch):
+    """The same fits by the path that rounds off the kink."""
+    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.n_kept", None)
+    monkeypatch.setattr(path, "descend", lambda *_: None)
+
+
 @pytest.mark.parametrize("p", [6, 60])
 @pytest.mark.parametrize("alpha", [1e-4, 1e-1, 10.0])
 def test_agrees_with_the_smoothing_path(monkeypatch, alpha, p):
     X, y, qid = sample(p=p)
     kept = ranker(alpha).fit(X, y, qid=qid)
     assert kept.dual_gap_ <= 1e-12
-    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    as_if_not_kept(monkeypatch)
     smoothed = ranker(alpha).fit(X, y, qid=qid)
     np.testing.assert_allclose(kept.objective_, smoothed.objective_, rtol=1e-6)
     assert kept.objective_ <= smoothed.objective_ * (1 + 1e-8)
@@ -87,14 +93,56 @@ def test_kept_pairs_are_solved_by_multipliers(monkeypatch):
     X, y, qid = sample()
     calls = []
     real = path.minimize_kept_hinge
-    monkeypatch.setattr(path, "minimize_kept_hinge", lambda *a: calls.append(1) or real(*a))
+    monkeypatch.setattr(
+        path, "minimize_kept_hinge", lambda *a, **k: calls.append(1) or real(*a, **k)
+    )
     ranker(0.1).fit(X, y, qid=qid)
     assert calls == [1]
 
 
+@pytest.mark.parametrize("alpha", [1e-5, 1e-3, 0.1, 1.0])
+@pytest.mark.parametrize("p", [5, 90])
+def test_many_pairs_an_item_are_sorted_first(monkeypatch, alpha, p):
+    """Steps by sorting come before the pairs, and end a fit whose tolerance they reach."""
+    X, y, qid = sample(n_queries=20, size=100, p=p, seed=4)
+    listed = []
+    real = kept_hinge.AllPairs
+    monkeypatch.setattr(kept_hinge, "AllPairs", lambda risk: listed.append(1) or real(risk))
+    fit = ranker(alpha).fit(X, y, qid=qid)
+    assert listed and fit.dual_gap_ <= 1e-12
+    listed.clear()
+    rough = ranker(alpha, tol=1e-3).fit(X, y, qid=qid)
+    assert rough.dual_gap_ <= 1e-3
+    assert rough.objective_ >= fit.objective_ * (1 - 1e-12)
+    assert not listed or alpha < 0.1
+    monkeypatch.setattr(kept_hinge, "_PAIRS_OF_SORT", np.inf)
+    other = ranker(alpha).fit(X, y, qid=qid)
+    np.testing.assert_allclose(fit.objective_, other.objective_, rtol=1e-12)
+
+
+def test_a_near_minimum_leaves_few_pairs_to_look_at(monkeypatch):
+    """A tenth as many as items, the nearest to the kink; one round over them is exact."""
+    X, y, qid = sample(n_queries=20, size=100, p=5, seed=4)
+    upper, lower = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    seen = []
+    real = kept_hinge._near_kink
+
+    def look(pairs, coef):
+        stage, point = real(pairs, coef)
+        seen.append((coef / pairs.design.scale, stage.width, point))
+        return stage, point
+
+    monkeypatch.setattr(kept_hinge, "_near_kink", look)
+    ranker(0.1).fit(X, y, qid=qid)
+    ((coef, width, point),) = seen
+    short = 1 - (X[upper] - X[lower]) @ coef
+    np.testing.assert_allclose(np.sort(point.short), np.sort(short), atol=1e-12)
+    assert np.count_nonzero(np.abs(short) < width) == pytest.approx(len(y) / 10, abs=1)
+
+
 def test_the_path_reports_and_stops(monkeypatch, capsys):
     X, y, qid = sample()
-    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    as_if_not_kept(monkeypatch)
     with pytest.warns(ConvergenceWarning, match="max_iter Newton steps were taken"):
         fit = ranker(1e-3, max_iter=2, verbose=1).fit(X, y, qid=qid)
     assert fit.n_iter_ == 2 and "to_go" in capsys.readouterr().err
@@ -104,7 +152,7 @@ def test_the_path_reports_and_stops(monkeypatch, capsys):
 def test_the_gap_of_a_loose_path_bounds_the_distance(monkeypatch, alpha):
     X, y, qid = sample()
     exact = ranker(alpha).fit(X, y, qid=qid).objective_
-    monkeypatch.setattr("rankbook.solvers.pair_sums.PairSums.pairs", None)
+    as_if_not_kept(monkeypatch)
     for tol in (0.3, 0.03, 1e-3):
         loose = ranker(alpha, tol=tol).fit(X, y, qid=qid)
         assert 0 < loose.dual_gap_ <= tol

@@ -1,7 +1,10 @@
 """Which pairs are kept, and the sums over them: small, so that each method is told apart."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from rankbook import losses
 from rankbook.solvers import PairSums
@@ -54,6 +57,7 @@ def test_queries_are_split_by_their_pairs(loss):
     engine = choose(data, loss)
     assert isinstance(engine, SplitPairs)
     assert [np.unique(qid[rows]).tolist() for rows in engine.rows] == [[0, 2, 3], [1]]
+    assert PairSums(y, loss, MATRIX, qid=qid).n_kept is None
     v = np.sin(np.arange(len(y)))
     value, gradient, product, slope = brute(y, qid, scores, weight, loss, v)
     point = engine.at(scores)
@@ -79,6 +83,12 @@ def test_kept_pairs_are_counted():
     assert sums.n_kept == differ.sum() == sums.different == sums.total
     assert PairSums(y, "exponential", qid=qid).n_kept is None
     assert PairSums(y, "logistic", qid=qid, method="implicit").n_kept is None
+    # Pairs of classes at no cost are none, and the counts before and after the listing agree.
+    sums = PairSums(y, "logistic", MATRIX, qid=qid)
+    weighted = MATRIX[y[None, :], y[:, None]] * (qid[:, None] == qid[None, :])
+    before = sums.n_kept
+    assert before == len(sums.pairs[2]) == sums.n_kept == np.count_nonzero(weighted)
+    assert sorted(sums.pairs[2]) == sorted(weighted[weighted > 0])
     laplacian = sums.at(scores).laplacian.toarray()
     np.testing.assert_allclose(laplacian.sum(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(laplacian, laplacian.T)
@@ -131,6 +141,31 @@ def test_equal_items_count_as_one_with_their_weight():
         assert part.total == pytest.approx(sums.total, rel=1e-12)
         assert part.different == pytest.approx(sums.different, rel=1e-12)
     assert sums.merged(rng.normal(size=(300, 2))) is None
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("costs", [None, "linear", MATRIX])
+def test_the_scatter_is_that_of_all_differences(make, costs):
+    y, qid, _, weight = sample([1, 9, 30, 4])
+    X = np.random.default_rng(1).normal(size=(len(y), 4)) + 2.0
+    sums = PairSums(y, "hinge", costs, qid=qid, sample_weight=weight)
+    pair = sums.pair_weights[y[None, :], y[:, None]] * np.outer(weight, weight)
+    pair = pair * (qid[:, None] == qid[None, :])
+    differences = X[:, None, :] - X[None, :, :]
+    expected = np.einsum("ab,abp,abr->pr", pair, differences, differences)
+    np.testing.assert_allclose(sums.scatter(make(X)), expected, rtol=1e-11)
+
+
+def test_the_scatter_of_many_labels_takes_no_table_of_columns():
+    """A dense table of 2000 queries, 100 labels and 30 columns would take 48 MB."""
+    rng = np.random.default_rng(0)
+    y, qid = rng.integers(0, 100, 8000), np.repeat(np.arange(2000), 4)
+    X = rng.normal(size=(8000, 30))
+    tracemalloc.start()
+    PairSums(y, "hinge", "linear", qid=qid, labels=np.arange(100)).scatter(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e7
 
 
 def test_margins_of_rows_bound_pairs():
