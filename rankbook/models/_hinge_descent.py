@@ -41,6 +41,8 @@ _SHARE, _MANY = 0.1, 10
 _SMOOTHING, _LATER_SMOOTHING = 0.3, 0.1
 # Steps, and steps of little gain, before another method takes over.
 _STEPS, _PATIENCE = 20, 2
+# Steps that show that they had the Hessian nearly right.
+_FEW_STEPS = 3
 # Hessians that are formed for the smallest part.
 _HESSIANS = 3
 # Share of the value below which what is left to gain is that of single pairs.
@@ -90,13 +92,18 @@ class _Objective:
     def __init__(self, risk: PairRisk, tol: float, report: Report | None = None) -> None:
         self.risk, self.tol, self.report = risk, tol, report
         self.best: Fit | None = None
+        # The coefficients last asked for: steps begin where the start was judged.
+        self._last: tuple[np.ndarray, tuple[float, Any]] | None = None
 
     def value_gradient(self, coef: np.ndarray) -> tuple[float, Any]:
         """Objective and subgradient."""
+        if self._last is not None and self._last[0] is coef:
+            return self._last[1]
         if self.risk.point(coef) is None:
             return np.inf, None
         found, gradient = certify(self.risk, coef, self.risk.sums.loss)
         self.best = found if self.best is None else better(self.best, found)
+        self._last = coef, (found.value, gradient)
         return found.value, gradient
 
     def is_done(self, n_iter: int, coef: np.ndarray, value: float, decrement: float) -> bool:
@@ -132,7 +139,7 @@ def descend(
     if risk.design.shape[1] > MAX_COLUMNS:
         return None
     try:
-        coef, hessian, part = _start(risk)
+        coef, hessian, part = _start(risk, rough=True)
         objective = _Objective(risk, tol, report)
         value = objective.value_gradient(coef)[0]
         if not np.isfinite(value):
@@ -152,14 +159,18 @@ def descend(
     return Descended(replace(objective.best, n_iter=n_iter), result.decrement, hessian, part)
 
 
-def _start(risk: PairRisk) -> tuple[np.ndarray, np.ndarray, PairRisk | None]:
-    """Coefficients and a Hessian, and the part of the items from which they are, if not zero."""
+def _start(risk: PairRisk, rough: bool) -> tuple[np.ndarray, np.ndarray, PairRisk | None]:
+    """Coefficients and a Hessian, and the part of the items from which they are, if not zero.
+
+    If `rough`, it may be the one that few steps came from: passes over much larger parts are worth
+    a better one.
+    """
     n, p = risk.design.shape
     few = max(_FEWEST, _ITEMS_OF_COLUMN * p)
     part = risk.thinned(max(_SHARE, few / n)) if n >= _MANY * few else None
     if part is None:
         return np.zeros(p), _first_hessian(risk), None
-    coef, hessian, smaller = _start(part)
+    coef, hessian, smaller = _start(part, rough=False)
     # Closer than by how far the minima of two parts are apart would be wasted.
     objective, close = _Objective(part, 0.0), 0.1 * p / part.design.shape[0]
     if not np.isfinite(objective.value_gradient(coef)[0]):
@@ -167,7 +178,9 @@ def _start(risk: PairRisk) -> tuple[np.ndarray, np.ndarray, PairRisk | None]:
     for _ in range(1 if smaller else _HESSIANS):
         result = objective.steps(coef, hessian, _STEPS, close * part.value(coef))
         coef = result.x
-        if smaller is None:
+        if rough and smaller is None and result.converged and result.n_iter <= _FEW_STEPS:
+            hessian = result.hessian
+        elif smaller is None:
             hessian = _rounded_hessian(part, coef, _SMOOTHING)
         if result.converged:
             break

@@ -32,6 +32,8 @@ _ROWS = 256
 _OFFSET = 1e3
 # Powers of two beyond this are divided out before anything is squared.
 _EXTREME = 300
+# Sums of squares of numbers between this and its inverse stay within the floats' range.
+_SQUARES = 1e100
 # Fewer items than this are fitted as fast as thinned ones.
 _FEWEST = 2000
 # Share of a column's variance, given the others, below which they are called collinear.
@@ -192,10 +194,14 @@ def laplacian(upper: np.ndarray, lower: np.ndarray, weights: np.ndarray, n: int)
 
 def _location(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shift (zero where the mean is of the size of the spread) and standard deviation."""
-    largest = np.abs(rows).max(axis=0)
-    unit = np.where(largest > 0, largest, 1.0)
-    relative = rows / unit
-    mean, spread = relative.mean(axis=0), relative.std(axis=0)
+    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    unit = np.ones(len(largest))
+    if largest.max(initial=0.0) > _SQUARES or largest.min(initial=1.0) < 1.0 / _SQUARES:
+        unit = np.where(largest > 0, largest, 1.0)
+        rows = rows / unit
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    spread = np.sqrt(np.einsum("ij,ij->j", centred, centred) / len(rows))
     shift = np.where(np.abs(mean) > _OFFSET * spread, mean * unit, 0.0)
     return shift, spread * unit
 

@@ -55,8 +55,8 @@ def minimize_from(
     Returns
     -------
     NewtonResult
-        The last iterate; `reason` is "line_search" or, for want of patience, "max_iter" where the
-        matrix was too far from the Hessian.
+        The last iterate, with the corrected matrix as its Hessian; `reason` is "line_search" or,
+        for want of patience, "max_iter" where the matrix was too far from the Hessian.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def minimize_from(
         x=x,
         value=float(value),
         gradient=gradient,
-        hessian=hessian,
+        hessian=_corrected(hessian, pairs),
         gradient_norm=float(np.max(np.abs(gradient), initial=0.0)),
         decrement=decrement,
         n_iter=n_iter,
@@ -129,3 +129,14 @@ def _inverse_product(
     for (moved, change, curvature), share in zip(pairs, reversed(shares), strict=True):
         direction += (share - float(change @ direction) / curvature) * moved
     return direction
+
+
+def _corrected(
+    hessian: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray, float]]
+) -> np.ndarray:
+    """The matrix that BFGS has arrived at."""
+    for moved, change, curvature in pairs:
+        image = hessian @ moved
+        hessian = hessian - np.outer(image, image / (moved @ image))
+        hessian += np.outer(change, change / curvature)
+    return hessian

@@ -175,6 +175,7 @@ def test_a_second_hessian_is_formed_where_the_first_misleads(monkeypatch):
 
     monkeypatch.setattr(_hinge_descent, "_rounded_hessian", mislead)
     monkeypatch.setattr(_hinge_descent, "_MANY", 4)
+    monkeypatch.setattr(_hinge_descent, "_FEW_STEPS", 0)
     monkeypatch.setattr(_hinge_descent, "_STEPS", 3)
     found = descend(risk_of(X, y, 1e-2), 1e-6, 100)
     assert widths[-1] < widths[0] == _hinge_descent._SMOOTHING

@@ -103,3 +103,24 @@ def test_the_matrix_sends_the_last_step_to_its_difference():
     found = np.stack([_inverse_product(factor, pairs, e) for e in np.eye(4)])
     np.testing.assert_allclose(found, found.T, atol=1e-12)
     assert np.linalg.eigvalsh(found)[0] > 0
+
+
+def test_the_matrix_arrived_at_is_the_one_that_its_steps_use():
+    """Its inverse is that of the two loops, and it has the curvature along the last step."""
+    f, seen = Logistic(), []
+    found = minimize_from(
+        f,
+        np.zeros(6),
+        3.0 * np.eye(6),
+        tol=0.0,
+        max_iter=5,
+        callback=lambda n, x, *_: seen.append(x.copy()),
+    )
+    matrix = found.hessian
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(matrix)[0] > 0
+    moved = seen[-1] - seen[-2]
+    change = f.value_gradient(seen[-1])[1] - f.value_gradient(seen[-2])[1]
+    np.testing.assert_allclose(matrix @ moved, change, rtol=1e-10)
+    decrement = 0.5 * found.gradient @ np.linalg.solve(matrix, found.gradient)
+    assert found.decrement == pytest.approx(decrement, rel=1e-10)
