@@ -155,6 +155,14 @@ def test_no_block_is_cut_or_scrolls(opened, width):
     assert not cut, f"at {width} px: {cut}"
 
 
+def test_cells_of_result_tables_are_padded(opened):
+    tight = opened.evaluate(
+        """() => [...document.querySelectorAll("article .cell_output td")].filter(e =>
+            parseFloat(getComputedStyle(e).paddingLeft) < 4).map(e => e.textContent.trim())"""
+    )
+    assert not tight, f"cells that may touch their neighbours: {tight}"
+
+
 def test_no_horizontal_overflow_on_a_phone(opened):
     resize(opened, 390)
     wide = opened.evaluate(WIDER_THAN_THE_WINDOW)
