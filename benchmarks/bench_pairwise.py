@@ -3,10 +3,9 @@
 ``python -m benchmarks pairwise`` prints the tables. The cost against n is the study that the book's
 chapter on linear-time pairs reads (``python -m rankbook.studies pair_scaling`` renews its file).
 
-Measured last, dlib's time over ours at 100,000 items: 37 at alpha 1e-3, 3.6 at 1e-2, but 0.4 to 0.7
-at 0.1 and 0.3 to 0.5 at 1, where dlib's objective is 3e-5 and 4e-4 higher: its few cutting planes
-take less time than four passes over all items and the fit of a tenth of them. At dlib's epsilon
-1e-6, where the objectives agree to 4e-7, it is 1.2 at 0.1 and 0.8 at 1.
+Measured last, dlib's time over ours at 100,000 items: at a tolerance of 1e-6 for both 2.1 at alpha
+1, 3.4 at 0.1, 16 at 1e-2 and 127 at 1e-3; at 1e-3 for both 0.9 to 1.1, 1.4, 7 and 77, where dlib's
+objective is 5e-4 to 8e-4 of itself higher at alpha 1 and 1e-3.
 """
 
 from __future__ import annotations

@@ -18,20 +18,25 @@ __all__ = ["choose", "keeps_all"]
 
 # Cost of an item to a sort with queries, in kept pairs.
 _SORTED_ITEM = 20.0
-# The same where the loss has a kink: its minimum is found in few passes where pairs are kept, and
-# in many where they are not.
-_KINKED_ITEM = 100.0
+# The same where the loss has a kink, and of each further term of the weights: the exact minimum is
+# found where pairs are kept.
+_KINKED_ITEM, _KINKED_TERM = 100.0, 4.0
 # The same for cells, and for the cells of a query that its items are spread over.
 _CELL_ITEM = 50.0
-_CELL_QUERY = 20_000.0
+_CELL_QUERY, _CELL_TERM = 20_000.0, 1000.0
+# More pairs than this are not kept for the sake of many terms: they take more memory.
+_MOST_PAIRS = 1e7
 
 
 def _few_pairs(data: PairData, loss: Loss) -> np.ndarray:
     """For each query, whether to keep its pairs is less work than to sum without them."""
     items, pairs = data.query_sizes, data.pair_counts
+    if loss.hinge_parts and loss.is_smooth:
+        return pairs <= _SORTED_ITEM * items
+    terms = len(data.factors[0]) - 1 if pairs.sum() <= _MOST_PAIRS else 0
     if loss.hinge_parts:
-        return pairs <= (_SORTED_ITEM if loss.is_smooth else _KINKED_ITEM) * items
-    return pairs <= _CELL_QUERY + _CELL_ITEM * items
+        return pairs <= (_KINKED_ITEM + terms * _KINKED_TERM) * items
+    return pairs <= _CELL_QUERY + terms * _CELL_TERM + _CELL_ITEM * items
 
 
 def _kept(data: PairData, loss: Loss, method: str) -> np.ndarray:

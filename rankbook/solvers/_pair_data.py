@@ -166,8 +166,13 @@ class PairData:
         return cls(codes, matrix, weight, query, int(query.max()) + 1)
 
     @cached_property
+    def factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rank-one terms of the matrix, shapes (R, K)."""
+        return rank_one_terms(self.matrix)
+
+    @cached_property
     def _terms(self) -> tuple[np.ndarray, np.ndarray]:
-        upper, lower = rank_one_terms(self.matrix)
+        upper, lower = self.factors
         return upper[:, self.codes] * self.weight, lower[:, self.codes] * self.weight
 
     @property
@@ -257,7 +262,7 @@ class PairData:
         sums = _grouped(self.weight, place[key], len(present)) @ X
         sums = sums.toarray() if sp.issparse(sums) else sums
         query, codes = np.divmod(present, n_classes)
-        for upper, lower in zip(*rank_one_terms(self.matrix), strict=True):
+        for upper, lower in zip(*self.factors, strict=True):
             above = _grouped(upper[codes], query, self.n_queries) @ sums
             across = above.T @ (_grouped(lower[codes], query, self.n_queries) @ sums)
             gram -= across + across.T

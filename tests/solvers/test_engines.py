@@ -220,3 +220,16 @@ def test_a_loss_with_a_kink_keeps_more_pairs():
     assert sums.at(scores).value == pytest.approx(
         PairSums(np.minimum(y, 1), "hinge", qid=qid, method="implicit").at(scores).value
     )
+
+
+@pytest.mark.parametrize("name", ["hinge", "logistic"])
+def test_weights_of_many_terms_keep_more_pairs(name, monkeypatch):
+    """A term is a pass of its own where pairs are not kept; with Theorem 4's weights it is one."""
+    n, K = 300, 60
+    y = np.random.default_rng(0).permutation(np.arange(n) % K)
+    pairs = (n * n - K * (n // K) ** 2) / 2
+    many = np.triu(np.random.default_rng(1).random((K, K)), 1)
+    assert PairSums(y, name, many).n_kept == pairs
+    assert PairSums(y, name, np.ones((K, K))).n_kept is None
+    monkeypatch.setattr("rankbook.solvers._engines._MOST_PAIRS", pairs - 1)
+    assert PairSums(y, name, many).n_kept is None
