@@ -33,7 +33,8 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // What scrolls sideways is reachable with the keyboard, and fades on the side that hides more.
   const boxes = "article pre, article .cell_output, article .cell_output .output, article div.math, " +
-    "article table, article .pst-scrollable-table-container, article mjx-container[display='true']";
+    "article table, article .pst-scrollable-table-container, article mjx-container[display='true'], " +
+    "article mjx-container.own-line";
   const mark = (box) => {
     const hidden = box.scrollWidth - box.clientWidth;
     const scrolls = hidden > 1 && /auto|scroll/.test(getComputedStyle(box).overflowX);
@@ -42,7 +43,17 @@ document.addEventListener("DOMContentLoaded", () => {
     box.classList.toggle("more-right", scrolls && box.scrollLeft < hidden - 1);
     if (scrolls && box.tabIndex < 0) box.tabIndex = 0;
   };
-  const markAll = () => document.querySelectorAll(boxes).forEach(mark);
+  // A formula in a sentence that is longer than the line gets a line of its own, which scrolls.
+  const isolate = (formula) => {
+    formula.classList.remove("own-line");
+    const room = formula.closest("p, li, dd, dt, figcaption, div")?.clientWidth;
+    const long = formula.getBoundingClientRect().width > room + 1;
+    formula.classList.toggle("own-line", long && !formula.closest("table"));
+  };
+  const markAll = () => {
+    document.querySelectorAll("article mjx-container:not([display])").forEach(isolate);
+    document.querySelectorAll(boxes).forEach(mark);
+  };
   document.addEventListener("scroll", (event) => {
     if (event.target.matches?.(".scrolls")) mark(event.target);
   }, true);

@@ -132,7 +132,8 @@ OPEN_FOLDED = """() => {
 }"""
 WIDE_BLOCKS = """() => {
     const blocks = "article pre, article table, article .cell_output, article .cell_output .output,"
-        + " article div.math, article mjx-container[display='true'], article figure";
+        + " article div.math, article mjx-container[display='true'], article figure,"
+        + " article mjx-container.own-line";
     return [...document.querySelectorAll(blocks)].filter(e =>
         e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflowX !== "visible");
 }"""
@@ -167,6 +168,22 @@ def test_no_horizontal_overflow_on_a_phone(opened):
     resize(opened, 390)
     wide = opened.evaluate(WIDER_THAN_THE_WINDOW)
     assert not wide, f"wider than 390 px: {wide}"
+
+
+def test_on_a_phone_no_formula_in_a_sentence_is_cut(opened):
+    resize(opened, 390)
+    cut = opened.evaluate(
+        """() => {
+        const edge = document.querySelector("article")?.getBoundingClientRect().right + 1;
+        const scrolls = e => e && e.tagName !== "BODY" && (
+            /auto|scroll/.test(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth + 1
+            || scrolls(e.parentElement));
+        return [...document.querySelectorAll("article mjx-container:not([display])")]
+            .filter(e => e.getBoundingClientRect().right > edge && !scrolls(e))
+            .map(e => e.closest("p, li, td, dd").textContent.trim().slice(0, 80));
+        }"""
+    )
+    assert not cut, f"at 390 px: {cut}"
 
 
 def test_on_a_phone_a_wide_block_shows_that_it_scrolls(opened):
