@@ -1,8 +1,9 @@
 r"""The pairwise objective with a loss that has a kink, minimised with a certificate.
 
-The kink is replaced by a parabola of width :math:`\mu`, Newton solves the smooth problem, and
-:math:`\mu` shrinks until the duality gap is at most `tol` times the objective. Minus the smooth
-loss's derivative at each pair, :math:`\beta_{ab} \in [0, 1]`, is feasible for the hinge's dual
+Steps along the loss as it is come first (`_hinge_descent`). Where they gain little the kink is
+replaced by a parabola of width :math:`\mu`, Newton solves the smooth problem, and :math:`\mu`
+shrinks until the duality gap is at most `tol` times the objective. Minus the smooth loss's
+derivative at each pair, :math:`\beta_{ab} \in [0, 1]`, is feasible for the hinge's dual
 
 .. math::
 

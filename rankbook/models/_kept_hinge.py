@@ -1,6 +1,8 @@
 r"""The pairwise hinge where all pairs are kept: to its exact minimum, by fewer and fewer pairs.
 
-Stages over all pairs (see `_hinge_stages`) tell roughly on which side of the kink each pair lies.
+Stages over all pairs (see `_hinge_stages`) tell roughly on which side of the kink each pair lies;
+where there are many pairs an item, steps along their sorted sum (`_hinge_descent`) do, before any
+pair is listed, and may be all that the tolerance asks for.
 Few are near it: the stages that follow hold the other pairs' multipliers at their bounds, zero or
 one, and cost little. A pass over all pairs then shows which of those lie on the other side after
 all; they join, until there are none. With the pairs on the kink known, one linear system gives the

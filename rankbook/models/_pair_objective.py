@@ -51,14 +51,14 @@ class Fit:
     gap : float
         Upper bound on the objective minus its minimum.
     n_iter : int
-        Newton steps on the full sample.
+        Steps on the full sample.
     reason : str
         Why the iteration stopped.
     converged : bool
         Whether the bound reached the tolerance.
     slopes, dual_sum : ndarray of shape (n,), float
-        For the hinge alone: the smoothed pair sum's derivative with respect to each score, and
-        the sum of the pairs' dual variables, a feasible point of the dual.
+        For the hinge alone: the derivative of the pair sum, smoothed or not, with respect to each
+        score, and the sum of the pairs' dual variables, a feasible point of the dual.
     """
 
     coef: np.ndarray
@@ -73,7 +73,7 @@ class Fit:
 
 _REASONS = {
     "gap": "the relative duality gap is at most tol",
-    "max_iter": "max_iter Newton steps were taken before the duality gap fell below tol",
+    "max_iter": "max_iter steps were taken before the duality gap fell below tol",
     "rounding": "rounding keeps the duality gap from narrowing further",
 }
 

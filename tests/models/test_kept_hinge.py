@@ -84,7 +84,7 @@ def test_all_pairs_on_the_slope_have_the_closed_form():
 
 def test_few_steps_are_reported():
     X, y, qid = sample()
-    with pytest.warns(UserWarning, match="max_iter Newton steps"):
+    with pytest.warns(UserWarning, match="max_iter steps"):
         fit = ranker(1e-4, max_iter=2).fit(X, y, qid=qid)
     assert fit.n_iter_ == 2
 
@@ -143,7 +143,7 @@ def test_a_near_minimum_leaves_few_pairs_to_look_at(monkeypatch):
 def test_the_path_reports_and_stops(monkeypatch, capsys):
     X, y, qid = sample()
     as_if_not_kept(monkeypatch)
-    with pytest.warns(ConvergenceWarning, match="max_iter Newton steps were taken"):
+    with pytest.warns(ConvergenceWarning, match="max_iter steps were taken"):
         fit = ranker(1e-3, max_iter=2, verbose=1).fit(X, y, qid=qid)
     assert fit.n_iter_ == 2 and "to_go" in capsys.readouterr().err
 
