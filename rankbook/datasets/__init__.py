@@ -6,6 +6,7 @@ cache, and then downloads. What it reads is checked against a known checksum whe
 
 from rankbook.datasets.letor import LetorData, load_letor
 from rankbook.datasets.letor_model import make_letor
+from rankbook.datasets.movielens import MovieLensData, load_movielens
 from rankbook.datasets.noisy_threshold import (
     NoisyThresholdModel,
     make_linear_model,
@@ -17,9 +18,11 @@ from rankbook.datasets.uci import UCI_NAMES, UCIData, load_uci
 __all__ = [
     "UCI_NAMES",
     "LetorData",
+    "MovieLensData",
     "NoisyThresholdModel",
     "UCIData",
     "load_letor",
+    "load_movielens",
     "load_uci",
     "make_letor",
     "make_linear_model",
