@@ -131,10 +131,17 @@ class LatentUtilityModel:
         qid, offset = None, np.zeros(n)
         if n_queries is not None:
             query = np.arange(n) * n_queries // n
-            offset = self.query_sd * generator.standard_normal(n_queries)[query]
+            with np.errstate(over="ignore"):
+                offset = self.query_sd * generator.standard_normal(n_queries)[query]
             qid = query + 1
         location, spread = self._moments(X, "coef and scale_coef")
-        utility = location + offset + spread * _NOISE[self.link](generator, n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            utility = location + offset + spread * _NOISE[self.link](generator, n)
+        if not np.isfinite(utility).all():
+            raise ValueError(
+                "coef, scale_coef and query_sd must give utilities within the range of floats, got "
+                f"{utility[~np.isfinite(utility)][0]}"
+            )
         y = np.searchsorted(self.thresholds, utility)
         return LatentUtilityData(X, y, qid, utility, offset, self)
 

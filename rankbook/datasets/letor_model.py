@@ -79,7 +79,7 @@ def make_letor(
         {"n_queries": n_queries, "n_items": n_items, "n_features": n_features},
         float(n_queries) * n_items * (n_features + _BESIDE),
     )
-    check_scalar(noise, "noise", low=0.0, high=1.0)
+    noise = check_scalar(noise, "noise", low=0.0, high=1.0)
     shares = check_probabilities(grades, name="grades")
     generator = check_rng(rng)
     sizes = 2 + generator.poisson(n_items - 2, size=n_queries)

@@ -74,20 +74,25 @@ def make_tripartite_normal(
     mixture = NormalMixture(means, sds, priors)
     if mixture.n_classes != _CLASSES:
         raise ValueError(f"means must have three entries, one a class, got {mixture.n_classes}")
-    if as_array(n_samples, "n_samples").ndim == 0:
+    n = _check_n_samples(n_samples)
+    if isinstance(n, np.ndarray) and priors is not None:
+        raise ValueError("priors must be None where n_samples gives the number of each class")
+    with np.errstate(over="ignore"):
+        X, y = mixture.sample(n, rng) if isinstance(n, int) else _sample_counts(mixture, n, rng)
+    if not np.isfinite(X).all():
+        raise ValueError(
+            f"means and sds must give features within the range of floats, got {mixture!r}"
+        )
+    return X, y
+
+
+def _check_n_samples(n_samples: Any) -> int | np.ndarray:
+    """Return the number of items, or the number of each class."""
+    counts = as_array(n_samples, "n_samples")
+    if counts.ndim == 0:
         n = check_scalar(n_samples, "n_samples", low=1, integer=True)
         require_room({"n_samples": n}, float(n) * _NUMBERS)
-        return mixture.sample(n, rng)
-    counts = _check_counts(n_samples)
-    if priors is not None:
-        raise ValueError("priors must be None where n_samples gives the number of each class")
-    y = np.repeat(np.arange(_CLASSES), counts)
-    noise = check_rng(rng).standard_normal(y.size)
-    return (mixture.means[y] + mixture.sds[y] * noise)[:, None], y
-
-
-def _check_counts(n_samples: Any) -> np.ndarray:
-    counts = as_array(n_samples, "n_samples")
+        return n
     if counts.shape != (_CLASSES,):
         raise ValueError(
             f"n_samples must be a number or have shape (3,), one number a class, got shape "
@@ -98,3 +103,11 @@ def _check_counts(n_samples: Any) -> np.ndarray:
         raise ValueError("n_samples must have a positive sum, got [0, 0, 0]")
     require_room({"sum(n_samples)": sum(numbers)}, float(sum(numbers)) * _NUMBERS)
     return np.array(numbers)
+
+
+def _sample_counts(
+    mixture: NormalMixture, counts: np.ndarray, rng: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    y = np.repeat(np.arange(_CLASSES), counts)
+    noise = check_rng(rng).standard_normal(y.size)
+    return (mixture.means[y] + mixture.sds[y] * noise)[:, None], y

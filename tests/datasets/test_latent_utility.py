@@ -251,6 +251,7 @@ def test_equal_thresholds_leave_a_label_out(link):
         ({"link": "gumbel"}, ValueError, "link must be one of 'logit', 'probit'"),
         ({"n_queries": 0}, ValueError, "n_queries must be at least 1 and at most 10, got 0"),
         ({"n_queries": 11}, ValueError, "n_queries must be at least 1 and at most 10, got 11"),
+        ({"n_queries": 9, "query_sd": 1.7e308}, ValueError, "query_sd must give utilities .* got"),
         ({"query_sd": -1.0}, ValueError, "query_sd must be at least 0"),
         ({"query_sd": None}, TypeError, "query_sd must be a real number"),
         ({"rng": "seed"}, TypeError, "rng must be"),

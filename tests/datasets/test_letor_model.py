@@ -83,6 +83,11 @@ def test_many_grades():
     assert abs(y.mean() - 49.5) < 2
 
 
+def test_any_real_number_will_do():
+    fractions = make_letor(5, Fraction(9, 2), noise=Fraction(1, 4), rng=0)
+    assert same(fractions, make_letor(5, 4.5, noise=0.25, rng=0))
+
+
 @pytest.mark.parametrize("grades", [[Fraction(1, 2)] * 2, np.array([0.5, 0.5], np.float32)])
 def test_shares_of_any_type_of_number(grades):
     assert same(make_letor(5, grades=grades, rng=0), make_letor(5, grades=[0.5, 0.5], rng=0))
