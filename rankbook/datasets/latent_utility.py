@@ -99,8 +99,8 @@ class LatentUtilityModel:
         if offset is not None:
             offset = check_vector(offset, "offset")
             check_same_length(offset.size, X.shape[0], "offset", "X")
-            location = location + offset
         with np.errstate(over="ignore", divide="ignore"):
+            location = location if offset is None else location + offset
             ends = (self.thresholds - location[:, None]) / spread[:, None]
             gaps = np.diff(self.thresholds) / spread[:, None]
             ends, gaps = ends.clip(-_FAR, _FAR), gaps.clip(0.0, _FAR)
@@ -276,8 +276,6 @@ def make_latent_utility(
     theta = check_thresholds(thresholds)
     check_choice(link, tuple(LINKS), "link")
     query_sd = check_scalar(query_sd, "query_sd", low=0.0)
-    if n_queries is not None:
-        check_scalar(n_queries, "n_queries", low=1, high=n_samples, integer=True)
     require_room({"n_samples": n_samples, "n_features": p}, float(n_samples) * (p + _BESIDE))
     generator = check_rng(rng)
     b = given["coef"] if "coef" in given else generator.standard_normal(p)

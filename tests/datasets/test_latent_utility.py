@@ -219,6 +219,8 @@ def test_far_items_have_a_posterior(link, size):
     posterior = model.posterior([[size], [-size], [0.0]])
     assert np.isfinite(posterior).all()
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-12)
+    farther = model.posterior([[1.7e308], [-1.7e308]], [1.7e308, -1.7e308])
+    np.testing.assert_allclose(farther, [[0, 0, 0, 1], [1, 0, 0, 0]], atol=1e-12)
     if size > 1e10:
         assert posterior[0, 3] == pytest.approx(1) and posterior[1, 0] == pytest.approx(1)
 

@@ -61,16 +61,16 @@ def test_tables_count_from_zero_and_an_unknown_year_is_the_median():
         qid=np.array([1, 3]),
         item_id=np.array([2, 1]),
         timestamp=np.zeros(2),
-        item_features=np.array([[1995.0, 1, 0], [np.nan, 0, 0], [1960.0, 0, 1]]),
+        item_features=np.array([[1995.0, 1, 0], [np.nan, 0, 0], [1960.0, 0, 1], [1990.0, 0, 0]]),
         user_features=np.zeros((3, 0)),
         feature_names=(),
-        item_titles=("One", "Two", "Three"),
+        item_titles=("One", "Two", "Three", "Four"),
         path=Path(),
     )
     ratings, genres, years = study.tables(data)
     assert ratings.tolist() == [[0, 1, 5], [2, 0, 1]]
-    assert genres.tolist() == [[1, 0], [0, 0], [0, 1]]
-    assert years.tolist() == [1995, 1977.5, 1960]
+    assert genres.tolist() == [[1, 0], [0, 0], [0, 1], [0, 0]]
+    assert years.tolist() == [1995, 1990, 1960, 1990]
 
 
 def test_without_ratings_the_error_says_what_to_fetch(tmp_path, monkeypatch):
