@@ -264,6 +264,7 @@ def test_the_real_ratings(ratings):
     assert months.tolist() == np.array(["1997-09", "1998-04"], "M8[M]").tolist()
     (nameless,) = np.flatnonzero(np.isnan(ratings.item_features[:, 0]))
     assert ratings.item_titles[nameless] == "unknown"
+    assert len(set(ratings.item_titles)) == 1682 - 18  # films that are listed twice
     unusual = np.isin(ratings.qid, [13, 181, 405, 445, 655, 774])
     kept = ratings.y[~unusual & (ratings.item_id != nameless + 1)]
     assert np.bincount(kept).tolist() == [0, 5039, 10846, 26448, 33842, 20964]
