@@ -6,14 +6,9 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.harness import measure, peer, table
+from rankbook.datasets import make_tripartite_normal
 from rankbook.metrics import pairwise_risk
 from rankbook.models import ORBoost, PairwiseBoost, ProportionalOddsBoost, RegressionBoost
-
-
-def _tripartite(n_each: int) -> tuple[np.ndarray, np.ndarray]:
-    """Three normal classes on the line."""
-    y = np.repeat([0, 1, 2], n_each)
-    return np.random.default_rng(0).normal(2.0 * (y - 1), 1.0)[:, None], y
 
 
 def _additive(n: int, p: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +51,7 @@ def _explicit_rounds(
 
 def _against_pairs() -> None:
     """300 rounds with 1500 learners, without pairs and with them."""
-    x, y = _tripartite(500)
+    x, y = make_tripartite_normal([500] * 3, rng=0)
     model = PairwiseBoost(costs="constant", consistent=False, weak="joint")
     rows = [("rankbook, no pairs, 300 rounds", measure(lambda: model.fit(x, y)))]
     prepared = y, np.exp(-((x - x.T) ** 2)), np.nonzero(y[:, None] > y)

@@ -97,6 +97,16 @@ class Link(ABC):
             return self.log_cdf(upper)
         return self._log_interior(upper, lower, gap)
 
+    def log_probabilities(self, z: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+        """log P(Y = k) for each item and class, from the ends z (n, K - 1) and their gaps."""
+        n, m = z.shape
+        result = np.empty((n, m + 1))
+        result[:, 0] = self.log_cdf(z[:, 0])
+        result[:, m] = self.log_sf(z[:, -1])
+        for k in range(1, m):
+            result[:, k] = self.log_interval(z[:, k], z[:, k - 1], gaps[..., k - 1])
+        return result
+
     def value(self, upper, lower, gap, weights) -> float:
         """Weighted sum of -log P."""
         log_p = self.log_interval(upper, lower, gap)

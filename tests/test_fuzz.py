@@ -35,7 +35,7 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 import rankbook
 from rankbook import exceptions, losses, population, surrogates
-from rankbook.datasets import _files, make_linear_model
+from rankbook.datasets import _files, make_latent_utility, make_linear_model
 from tests.test_docstrings import OBJECTS, is_record
 
 matplotlib.use("Agg")
@@ -141,7 +141,11 @@ OVERRIDES = {
     "rankbook.studies.run": {"name": None},  # refused: a study takes minutes
     "rankbook.surrogates.find_counterexample": {"nodes": 3, "max_total": 4},
     "rankbook.datasets.load_letor": {"path": LETOR},
+    "rankbook.datasets.load_movielens": {"progress": False},
     "rankbook.datasets.load_uci": {"name": "vote", "progress": False},
+    "rankbook.datasets.make_latent_utility": {"coef": [1.0, -2.0], "scale_coef": [0.0, 0.5]},
+    "rankbook.datasets.make_tripartite_normal": {"n_samples": [3, 2, 4], "priors": None},
+    "rankbook.datasets.LatentUtilityModel.posterior": {"offset": SCORES},
 }
 # These have no arguments to spoil one by one.
 LEFT_OUT = {
@@ -172,6 +176,9 @@ def targets() -> dict:
     found["rankbook.datasets.NoisyThresholdModel.posterior"] = make_linear_model(
         n_features=2, rng=0
     ).posterior
+    latent = make_latent_utility(8, 2, scale_coef=[0.0, 0.5], rng=0).model
+    for method in ("posterior", "sample"):
+        found[f"rankbook.datasets.LatentUtilityModel.{method}"] = getattr(latent, method)
     finite = population.FinitePopulation(POSTERIOR)
     for method in ("risk", "bayes_risk", "bayes_scores", "surrogate_risk", "sample"):
         found[f"rankbook.population.FinitePopulation.{method}"] = getattr(finite, method)

@@ -12,11 +12,13 @@ import urllib.request
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from rankbook.exceptions import DatasetUnavailable
 
 __all__ = [
     "cache_folder",
+    "check_path",
     "check_sha256",
     "download",
     "fetch",
@@ -50,6 +52,12 @@ def search_folders(path: str | os.PathLike | None, subfolders: Iterable[str]) ->
     return folders
 
 
+def check_path(path: Any) -> None:
+    """Raise unless the place to look in first is a path, or None."""
+    if path is not None and not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path must be a path, got {path!r}")
+
+
 def find(names: Iterable[str], folders: Iterable[Path]) -> Path | None:
     """Return the first file of one of the names; a "folder" may be such a file itself."""
     names = list(names)
@@ -62,11 +70,11 @@ def find(names: Iterable[str], folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, encoding: str = "utf-8") -> str:
     """Return the text of a file, unpacked if its name ends in .gz; `ValueError` if damaged."""
     content = path.read_bytes()
     try:
-        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+        return (gzip.decompress(content) if path.suffix == ".gz" else content).decode(encoding)
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is damaged: {error}") from error
 
@@ -126,15 +134,22 @@ def fetch(
     check: Callable[[bytes], None],
     folders: Iterable[Path],
     progress: bool = True,
+    download_if_missing: bool = True,
 ) -> Path:
     """Download, or raise `DatasetUnavailable` that says what to fetch and where to put it."""
+    looked = "\n".join(f"  {folder}" for folder in folders)
+    advice = (
+        f"Fetch {url}\nand save it as {target}, or in a folder of your own as {target.name}: "
+        f"pass that folder as path=, or name it in the environment variable "
+        f"RANKBOOK_DATA.\nLooked in:\n{looked}"
+    )
+    if not download_if_missing:
+        raise DatasetUnavailable(
+            f"{what} is not on this machine, and download_if_missing is False.\n{advice}"
+        )
     try:
         return download(url, target, check, progress)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        looked = "\n".join(f"  {folder}" for folder in folders)
         raise DatasetUnavailable(
-            f"{what} is not on this machine and could not be downloaded ({error!r}).\n"
-            f"Fetch {url}\nand save it as {target}, or in a folder of your own as {target.name}: "
-            f"pass that folder as path=, or name its parent in the environment variable "
-            f"RANKBOOK_DATA.\nLooked in:\n{looked}"
+            f"{what} is not on this machine and could not be downloaded ({error!r}).\n{advice}"
         ) from error

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from rankbook._validation import check_probabilities, check_rng, check_scalar
+from rankbook.datasets._room import require_room
 from rankbook.datasets.letor import LetorData
 
 __all__ = ["make_letor"]
@@ -75,8 +75,11 @@ def make_letor(
     check_scalar(n_queries, "n_queries", low=1, integer=True)
     check_scalar(n_items, "n_items", low=2)
     check_scalar(n_features, "n_features", low=1, integer=True)
-    _require_room(n_queries, n_items, n_features)
-    check_scalar(noise, "noise", low=0.0, high=1.0)
+    require_room(
+        {"n_queries": n_queries, "n_items": n_items, "n_features": n_features},
+        float(n_queries) * n_items * (n_features + _BESIDE),
+    )
+    noise = check_scalar(noise, "noise", low=0.0, high=1.0)
     shares = check_probabilities(grades, name="grades")
     generator = check_rng(rng)
     sizes = 2 + generator.poisson(n_items - 2, size=n_queries)
@@ -90,25 +93,6 @@ def make_letor(
     for j in range(n_features):
         X[:, j] = _feature(j, signal, level, query, generator)
     return LetorData(X, y, query + 1)
-
-
-def _require_room(n_queries: int, n_items: float, n_features: int) -> None:
-    """Raise if the sample would not fit in memory: some systems end the process instead."""
-    needed = 8.0 * n_queries * n_items * (n_features + _BESIDE)
-    if needed > _memory():
-        raise ValueError(
-            "n_queries * n_items * n_features must fit in memory, got "
-            f"{n_queries} * {n_items} * {n_features}, which takes {needed / 1e9:.3g} GB of "
-            f"{_memory() / 1e9:.3g}"
-        )
-
-
-def _memory() -> float:
-    """Bytes of memory that the machine has; 16 GB where it does not tell."""
-    try:
-        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return 16e9
 
 
 def _feature(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbook._validation import check_choice
+from rankbook._validation import check_choice, check_flag
 from rankbook.datasets import _files
 
 __all__ = ["UCI_NAMES", "UCIData", "load_uci"]
@@ -105,6 +105,7 @@ def load_uci(
     path: str | os.PathLike | None = None,
     *,
     nominal: Sequence[str] = (),
+    download_if_missing: bool = True,
     progress: bool = True,
 ) -> UCIData:
     """Load one of the nine small data sets of Kotlowski et al. (2011), Table 1.
@@ -120,6 +121,8 @@ def load_uci(
         and a download of the WEKA conversion from OpenML.
     nominal : sequence of str, optional
         Attributes to take as nominal though their values are numbers.
+    download_if_missing : bool, default=True
+        Whether to download what is nowhere to be found; otherwise that is an error.
     progress : bool, default=True
         Show the progress of a download.
 
@@ -145,8 +148,8 @@ def load_uci(
     check_choice(name, UCI_NAMES, "name")
     if isinstance(nominal, str) or not all(isinstance(v, str) for v in _entries(nominal)):
         raise TypeError(f"nominal must list names of attributes, got {nominal!r}")
-    if path is not None and not isinstance(path, (str, os.PathLike)):
-        raise TypeError(f"path must be a path, got {path!r}")
+    _files.check_path(path)
+    check_flag(download_if_missing, "download_if_missing")
     entry = _ENTRIES[name]
     folders = _files.search_folders(path, _FOLDERS)
     names = [f"{name}.arff", f"{name}.csv", f"{name}.csv.gz"]
@@ -162,6 +165,7 @@ def load_uci(
             lambda content: _check(*_parse(content.decode(), True), entry),
             folders,
             progress,
+            download_if_missing,
         )
     text = _files.read_text(found)
     try:

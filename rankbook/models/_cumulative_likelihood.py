@@ -22,7 +22,7 @@ from rankbook.models._cumulative_design import Block, Design
 from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import NewtonResult, minimize
 
-__all__ = ["Likelihood", "fit", "log_probabilities"]
+__all__ = ["Likelihood", "fit"]
 
 # Gain of a likelihood, an item, from which a Newton step leaves about its square.
 _CLOSE = 0.01
@@ -245,17 +245,6 @@ def _products(block: Block, terms: Terms) -> np.ndarray:
         return np.hstack([weighted_gram(x, terms.eta_eta), x.T @ sides])
     np.multiply(x, terms.eta_eta[:, None], out=sides[:, :p])
     return x.T @ sides
-
-
-def log_probabilities(link: Link, z: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """log P(Y = k) for each item and class, from the ends z (n, K - 1) and their differences."""
-    n, m = z.shape
-    result = np.empty((n, m + 1))
-    result[:, 0] = link.log_cdf(z[:, 0])
-    result[:, m] = link.log_sf(z[:, -1])
-    for k in range(1, m):
-        result[:, k] = link.log_interval(z[:, k], z[:, k - 1], gaps[..., k - 1])
-    return result
 
 
 def fit(

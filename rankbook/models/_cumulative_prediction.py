@@ -13,7 +13,6 @@ from rankbook._links import LINKS, Link
 from rankbook._validation import check_choice, check_rng, check_same_length, check_scores
 from rankbook.exceptions import CrossingWarning
 from rankbook.models._base import check_items
-from rankbook.models._cumulative_likelihood import log_probabilities
 
 __all__ = ["PredictionMixin"]
 
@@ -147,7 +146,7 @@ class PredictionMixin:
         """
         ends = self._ends(self._check_items(X), offset)
         with np.errstate(over="ignore", divide="ignore"):
-            return log_probabilities(self._check_link(), ends.z, ends.gaps)
+            return self._check_link().log_probabilities(ends.z, ends.gaps)
 
     def predict_proba(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Any:
         """Class probabilities.

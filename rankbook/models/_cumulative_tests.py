@@ -11,7 +11,6 @@ from scipy.special import chdtrc
 
 from rankbook._links import Link
 from rankbook.models._cumulative_design import Design
-from rankbook.models._cumulative_likelihood import log_probabilities
 from rankbook.models._summary import Table
 from rankbook.solvers.design import weighted_gram
 
@@ -217,7 +216,7 @@ def _unconstrained(
     offset = 0.0 if design.offset is None else design.offset
     z = theta - np.asarray(x @ b + offset)[:, None]
     log_f = link.log_pdf(z)
-    log_p = log_probabilities(link, z, np.diff(theta))
+    log_p = link.log_probabilities(z, np.diff(theta))
     score = np.zeros(m * (p + 1))
     information = np.zeros((m * (p + 1), m * (p + 1)))
     parts = [slice(k * (p + 1), (k + 1) * (p + 1)) for k in range(m)]

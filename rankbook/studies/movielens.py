@@ -1,15 +1,11 @@
 """Three pairwise losses on MovieLens 100k: the experiment of Duchi, Mackey and Jordan, section 4.
 
-The ratings may not be redistributed: they are looked for in ``$RANKBOOK_DATA/movielens-100k`` or
-``$RANKBOOK_DATA/ml-100k``, where the official archive ml-100k.zip belongs, unpacked. All splits
-take about a quarter of an hour.
+The ratings may not be redistributed: `rankbook.datasets.load_movielens` finds or fetches them. All
+splits take about a quarter of an hour.
 """
 
 from __future__ import annotations
 
-import gzip
-import os
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +13,10 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from tqdm import tqdm
 
-from rankbook.exceptions import DatasetUnavailable
+from rankbook.datasets import MovieLensData, load_movielens
 from rankbook.models import ValueRegularizedRanker
 
-__all__ = ["compute", "data_folder"]
+__all__ = ["compute"]
 
 Pairs = tuple[np.ndarray, np.ndarray]
 
@@ -36,37 +32,10 @@ RUNS = 15
 USERS, MOVIES = 943, 1682
 
 
-def data_folder() -> Path | None:
-    """Return the folder that holds the ratings, or None.
-
-    Returns
-    -------
-    Path or None
-        A folder of ``$RANKBOOK_DATA``.
-    """
-    root = os.environ.get("RANKBOOK_DATA")
-    if not root:
-        return None
-    for name in ("movielens-100k", "ml-100k"):
-        folder = Path(root) / name
-        if (folder / "u.data").is_file() or (folder / "u.data.gz").is_file():
-            return folder
-    return None
-
-
-def read(folder: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def tables(data: MovieLensData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return ratings (user, movie, rating; from 0), genres (movie x 19) and release years."""
-
-    def lines(name: str) -> list[str]:
-        plain, packed = folder / name, folder / f"{name}.gz"
-        text = plain.read_bytes() if plain.is_file() else gzip.decompress(packed.read_bytes())
-        return text.decode("latin-1").splitlines()
-
-    ratings = np.array([line.split("\t")[:3] for line in lines("u.data")], dtype=int)
-    ratings -= [1, 1, 0]
-    items = [line.split("|") for line in lines("u.item") if line]
-    genres = np.array([item[-19:] for item in items], dtype=float)
-    years = np.array([float(item[2][-4:]) if item[2] else np.nan for item in items])
+    ratings = np.column_stack([data.qid - 1, data.item_id - 1, data.y])
+    years, genres = data.item_features[:, 0], data.item_features[:, 1:]
     return ratings, genres, np.where(np.isnan(years), np.nanmedian(years), years)
 
 
@@ -157,8 +126,8 @@ def pair_loss(scores: np.ndarray, pairs: np.ndarray, weights: np.ndarray) -> flo
 class Split:
     """One split of the ratings: features from two fifths, then train, validation and test."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        ratings, genres, years = read(folder)
+    def __init__(self, data: MovieLensData, seed: int) -> None:
+        ratings, genres, years = tables(data)
         rng = np.random.default_rng(seed)
         part = rng.permutation(len(ratings)) % 5
         rows = dict(zip(("train", "validation", "test"), (2, 3, 4), strict=True))
@@ -219,18 +188,12 @@ def compute(quick: bool = False, progress: bool = True) -> dict[str, Any]:
     Raises
     ------
     DatasetUnavailable
-        If the ratings are not there.
+        If the ratings are neither found nor to be fetched.
     """
-    folder = data_folder()
-    if folder is None:
-        raise DatasetUnavailable(
-            "the MovieLens ratings were not found; fetch ml-100k.zip from "
-            "https://grouplens.org/datasets/movielens/100k/, unpack it, and set RANKBOOK_DATA to "
-            "the folder that holds ml-100k"
-        )
+    data = load_movielens(progress=progress)
     runs: list[dict[str, Any]] = []
     for seed in tqdm(range(1 if quick else RUNS), desc="splits", disable=not progress):
-        split = Split(folder, seed)
+        split = Split(data, seed)
         guess = float(split.pairs["test"][1].mean() / 2)
         run: dict[str, Any] = {"seed": seed, "guessing": guess, "loss": {}, "share": {}}
         run["alpha"] = {}

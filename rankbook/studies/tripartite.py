@@ -16,6 +16,7 @@ from scipy.optimize import minimize_scalar
 from tqdm import tqdm
 
 from rankbook import metrics, optimal
+from rankbook.datasets import make_tripartite_normal
 from rankbook.models import SVOR, ORBoost, PairwiseBoost, ProportionalOddsBoost
 from rankbook.population import NormalMixture
 
@@ -67,8 +68,7 @@ def draw(seed: int, part: str) -> tuple[np.ndarray, np.ndarray]:
     [500, 500, 500]
     """
     rng = np.random.default_rng([seed, ("train", "validation", "test").index(part)])
-    y = np.repeat([0, 1, 2], A_CLASS)
-    return (MIXTURE.means[y] + rng.standard_normal(len(y)))[:, None], y
+    return make_tripartite_normal([A_CLASS] * 3, means=MIXTURE.means, rng=rng)
 
 
 def fit(method: str, seed: int) -> Any:

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from rankbook import metrics
-from rankbook.datasets import letor_model as module
-from rankbook.datasets import make_letor
+from rankbook.datasets import _room, make_letor
 
 
 def same(a, b):
@@ -84,6 +83,11 @@ def test_many_grades():
     assert abs(y.mean() - 49.5) < 2
 
 
+def test_any_real_number_will_do():
+    fractions = make_letor(5, Fraction(9, 2), noise=Fraction(1, 4), rng=0)
+    assert same(fractions, make_letor(5, 4.5, noise=0.25, rng=0))
+
+
 @pytest.mark.parametrize("grades", [[Fraction(1, 2)] * 2, np.array([0.5, 0.5], np.float32)])
 def test_shares_of_any_type_of_number(grades):
     assert same(make_letor(5, grades=grades, rng=0), make_letor(5, grades=[0.5, 0.5], rng=0))
@@ -154,8 +158,8 @@ def test_more_than_any_machine_holds(options):
 
 
 def test_memory_is_asked_for_and_all_that_is_drawn_is_counted(monkeypatch):
-    assert module._memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    monkeypatch.setattr(module, "_memory", lambda: 8.0 * 100 * 20 * 9)
+    assert _room.memory() == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.setattr(_room, "memory", lambda: 8.0 * 100 * 20 * 9)
     assert make_letor(100, 20, 1, rng=0).X.shape[1] == 1
     with pytest.raises(ValueError, match=r"100 \* 20 \* 2, which takes 0.00016 GB of 0.000144"):
         make_letor(100, 20, 2, rng=0)
@@ -163,4 +167,4 @@ def test_memory_is_asked_for_and_all_that_is_drawn_is_counted(monkeypatch):
 
 def test_a_machine_that_does_not_tell_its_memory(monkeypatch):
     monkeypatch.delattr(os, "sysconf")
-    assert module._memory() == 16e9
+    assert _room.memory() == 16e9

@@ -6,13 +6,16 @@ import gzip
 import hashlib
 import http.client
 import os
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rankbook.datasets import UCI_NAMES, _files, load_uci, uci
 from rankbook.exceptions import DatasetUnavailable
+from tests.datasets.downloads import Response
 
 ROWS = [["1.5", "red hot", "no", "good"], ["?", "blue", "yes", "bad"], ["-2", "?", "no", "good"]]
 TEXT = "\n".join(",".join(row) for row in ROWS)
@@ -146,24 +149,29 @@ def test_unavailable_says_what_to_do(toy):
     message = str(caught.value)
     for part in ("no network here", "https://", "vote.arff", "path=", "RANKBOOK_DATA", str(toy)):
         assert part in message
+    assert "name it in the environment variable" in message
     with pytest.raises(ValueError, match="name must be one of"):
         load_uci("iris")
 
 
-class Response:
-    def __init__(self, content):
-        self.content = content
-        self.headers = {"Content-Length": str(len(content))}
-
-    def read(self, size):
-        part, self.content = self.content[:size], self.content[size:]
-        return part
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *error):
-        return None
+def test_the_advice_can_be_followed(toy, monkeypatch):
+    """Every place that the message names is one where the file is then found."""
+    with pytest.raises(DatasetUnavailable, match="download_if_missing is False") as caught:
+        load_uci("vote", download_if_missing=False)
+    assert "no network here" not in str(caught.value)
+    target = Path(re.search("save it as (.*?), or", str(caught.value))[1])
+    own = toy / "own"
+    for folder in (own, target.parent):
+        folder.mkdir(parents=True)
+    (own / target.name).write_text(ARFF)
+    check_toy(load_uci("vote", own))
+    monkeypatch.setenv("RANKBOOK_DATA", str(own))
+    check_toy(load_uci("vote"))
+    monkeypatch.delenv("RANKBOOK_DATA")
+    target.write_text(ARFF)
+    check_toy(load_uci("vote", download_if_missing=False))
+    with pytest.raises(TypeError, match="download_if_missing must be True or False, got 1"):
+        load_uci("vote", download_if_missing=1)
 
 
 def test_download_is_checked_and_kept(toy, monkeypatch, capsys):
