@@ -18,9 +18,11 @@ from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from rankbook._softplus import (
     SAFE,
+    interval_slopes,
     interval_sum,
     interval_terms,
     log_total,
+    softplus_slope,
     softplus_sum,
     softplus_terms,
 )
@@ -42,9 +44,17 @@ class Terms:
     eta_l: np.ndarray
     u: np.ndarray
     l: np.ndarray  # noqa: E741
-    uu: np.ndarray
-    ll: np.ndarray
     ul: np.ndarray
+
+    @property
+    def uu(self) -> np.ndarray:
+        """A shift of the upper end is that of both less that of the lower one."""
+        return self.eta_u - self.ul
+
+    @property
+    def ll(self) -> np.ndarray:
+        """As for the upper end."""
+        return self.eta_l - self.ul
 
 
 class Link(ABC):
@@ -53,6 +63,8 @@ class Link(ABC):
     name: str
     is_log_concave = True
     mean = 0.0
+    # How many gradients cost less than the second derivatives that they may spare.
+    gradients = 1
 
     @abstractmethod
     def cdf(self, z: np.ndarray) -> np.ndarray:
@@ -129,10 +141,13 @@ class Link(ABC):
             eta_l=ll + ul,
             u=w * ru,
             l=-w * rl,
-            uu=uu,
-            ll=ll,
             ul=ul,
         )
+
+    def slopes(self, upper, lower, gap, weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The first derivatives of `Terms`: eta, u, l."""
+        _, terms = self.value_terms(upper, lower, gap, weights)
+        return terms.eta, terms.u, terms.l
 
 
 class Probit(Link):
@@ -285,6 +300,7 @@ class Logit(Link):
     """
 
     name = "logit"
+    gradients = 6
 
     def cdf(self, z):
         return expit(z)
@@ -343,7 +359,7 @@ class Logit(Link):
             if lower is not None:
                 part, below, var_l = softplus_terms(lower, weights)
                 value += part
-        u, l, uu, ll = above, -below, var_u, var_l  # noqa: E741
+        u, l = above, -below  # noqa: E741
         if gap is not None:
             share = -np.expm1(-gap)
             value -= log_total(share, weights, n)
@@ -351,9 +367,22 @@ class Logit(Link):
             second = first * (1.0 + first)
             if weights is not None:
                 first, second = weights * first, weights * second
-            u, l, uu, ll = u + first, l - first, uu + second, ll + second  # noqa: E741
+            u, l = u + first, l - first  # noqa: E741
             ul = np.full(n, -second)
-        return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, uu, ll, ul)
+        return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, ul)
+
+    def slopes(self, upper, lower, gap, weights):
+        """As the general rule, with one exponential an item and no logarithm."""
+        if gap is None:
+            end = softplus_slope(lower if upper is None else -upper)
+            zero = np.zeros_like(end)
+            parts = (-end, zero, -end) if upper is None else (end, end, zero)
+        else:
+            shrink = np.exp(-gap)
+            above, below = interval_slopes(upper, lower, shrink)
+            first = shrink / -np.expm1(-gap)
+            parts = above - below, above + first, -(below + first)
+        return parts if weights is None else tuple(weights * part for part in parts)
 
 
 LINKS: dict[str, Link] = {

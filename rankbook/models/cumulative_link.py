@@ -315,7 +315,8 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         occurring = np.bincount(codes, minlength=len(found)) > 0
         if np.count_nonzero(occurring) < 2:
             raise ValueError(f"y must hold at least 2 classes, got {found[occurring].tolist()}")
-        codes = (np.cumsum(occurring) - 1)[codes]
+        if not occurring.all():
+            codes = (np.cumsum(occurring) - 1)[codes]
         if reset:
             self._roles = self._find_roles()
             self.sample_id_ = _digest(codes.astype(np.min_scalar_type(len(found))), weights, offset)
