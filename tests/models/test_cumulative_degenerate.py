@@ -205,3 +205,18 @@ def test_one_rare_class_is_no_separation():
     model = CumulativeLink().fit(X[:, :1], y)
     assert np.all(np.diff(model.thresholds_) > 0)
     assert np.isfinite(model.standard_errors_).all()
+
+
+def test_probabilities_that_the_separated_column_does_not_touch_have_errors():
+    """The top class stands apart: among the others the errors are those of a fit without it."""
+    X, y = simulate(p=2)
+    rest = y < 4
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink().fit(np.column_stack([X, y == 4]), y)
+    new = np.column_stack([X[:20], np.zeros(20)])
+    _, errors = model.predict_proba(new, return_std=True)
+    _, expected = CumulativeLink().fit(X[rest], y[rest]).predict_proba(X[:20], return_std=True)
+    np.testing.assert_allclose(errors[:, :3], expected[:, :3], rtol=1e-6)
+    assert np.isnan(errors[:, 4]).all()
+    _, errors = model.predict_cumulative(new, return_std=True)
+    assert np.isfinite(errors[:, :3]).all() and np.isnan(errors[:, 3]).all()
