@@ -149,8 +149,8 @@ class InferenceMixin:
         if self.link != "logit" or len(self._roles.scale):
             raise ValueError("odds ratios need the logit link and no scale effects")
         size = len(self.params_) - (len(self.classes_) - 1)
-        tail = (1.0 - level) / 2.0
         ends = self.confint(level, method=method)[:size]
+        tail = (1.0 - level) / 2.0
         return Table(
             title="Odds ratios",
             names=tuple(self.param_names_[:size]),
@@ -235,6 +235,10 @@ class InferenceMixin:
         names = self._column_names()
         if terms is None:
             terms = getattr(self, "terms_", None) or {name: [name] for name in names}
+        if not isinstance(terms, dict):
+            raise TypeError(
+                f"terms must be a dict of columns by the name of their term, got {terms!r}"
+            )
         cases = [(name, self._places(columns, "terms"), False) for name, columns in terms.items()]
         cases += [(f"scale: {names[j]}", np.array([j]), True) for j in self._roles.scale]
         title, labels = "Single columns dropped", [label for label, _, _ in cases]
@@ -287,7 +291,11 @@ class InferenceMixin:
         for column in columns:
             if isinstance(column, str) and column in names:
                 places.append(names.index(column))
-            elif isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            elif (
+                isinstance(column, (int, np.integer))
+                and not isinstance(column, bool)
+                and 0 <= column < len(names)
+            ):
                 places.append(int(column))
             else:
                 raise ValueError(f"{name} must name columns of X, got {column!r}; X has {names}")
