@@ -218,6 +218,11 @@ def test_robust_covariance_of_weights_and_of_copies():
     repeated = CumulativeLink(covariance="robust")
     repeated.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, rtol=1e-7)
+    # In clusters too, where items of weight zero bring theirs and are no part of the fit.
+    groups = np.arange(150) % 20
+    weighted.fit(X, y, sample_weight=counts, cluster=groups)
+    repeated.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts), cluster=groups.repeat(counts))
+    np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, rtol=1e-7)
     # Each item once more in its own cluster: the clustered errors do not shrink, others do.
     twice = CumulativeLink(covariance="robust")
     twice.fit(np.tile(X, (2, 1)), np.tile(y, 2), cluster=np.tile(np.arange(150), 2))
