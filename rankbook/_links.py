@@ -127,10 +127,10 @@ class Link(ABC):
         rl, ql = zero, zero
         if upper is not None:
             ru = np.exp(self.log_pdf(upper) - log_p)
-            qu = ru * self.slope(upper)
+            qu = _product(ru, self.slope(upper))
         if lower is not None:
             rl = np.exp(self.log_pdf(lower) - log_p)
-            ql = rl * self.slope(lower)
+            ql = _product(rl, self.slope(lower))
         w = 1.0 if weights is None else weights
         uu, ll, ul = w * (ru * ru - qu), w * (rl * rl + ql), -w * ru * rl
         value = -float(np.sum(w * log_p))
@@ -148,6 +148,11 @@ class Link(ABC):
         """The first derivatives of `Terms`: eta, u, l."""
         _, terms = self.value_terms(upper, lower, gap, weights)
         return terms.eta, terms.u, terms.l
+
+
+def _product(density: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """f'/P from f/P and f'/f: zero far out, where f underflows before its slope overflows."""
+    return np.multiply(density, slope, out=np.zeros_like(density), where=density > 0.0)
 
 
 class Probit(Link):

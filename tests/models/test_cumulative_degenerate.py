@@ -220,3 +220,17 @@ def test_probabilities_that_the_separated_column_does_not_touch_have_errors():
     assert np.isnan(errors[:, 4]).all()
     _, errors = model.predict_cumulative(new, return_std=True)
     assert np.isfinite(errors[:, :3]).all() and np.isnan(errors[:, 3]).all()
+
+
+@ALL_LINKS
+def test_a_step_that_sends_a_threshold_far_away_ends_well(link):
+    """One item in the lowest class and a strong effect: Newton's first step overshoots by far."""
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(60, 1))
+    y = np.digitize(4 * x[:, 0] + rng.logistic(size=60), [-8, 6])
+    assert np.bincount(y).tolist() == [1, 54, 5]
+    with pytest.warns(SeparationWarning, match="completely"):
+        model = CumulativeLink(link).fit(x, y)
+    # Without an error the classes are certain, and the likelihood is one.
+    assert -1e-9 < model.log_likelihood_ <= 0.0
+    assert np.array_equal(model.predict(x), y) and np.isnan(model.standard_errors_).all()

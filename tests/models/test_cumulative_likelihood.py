@@ -204,6 +204,23 @@ def test_slopes_are_those_with_the_second_derivatives(link, weighted):
                 assert_allclose(ours, theirs, rtol=1e-13, atol=1e-15)
 
 
+@ALL_LINKS
+def test_derivatives_are_finite_wherever_the_value_is(link):
+    """An end far out has no density, though its logarithm's slope may overflow there."""
+
+    def at(function, upper, lower):
+        return function(np.array([upper]), np.array([lower]), upper - lower, None)
+
+    for upper, lower in ((800.0, -1.0), (1e5, 0.5), (1.0, -800.0), (-0.5, -1e5), (1e5, -1e5)):
+        with np.errstate(over="ignore"):
+            value, terms = at(LINKS[link].value_terms, upper, lower)
+            low, high = (at(LINKS[link].value, upper + h, lower + h) for h in (-1e-3, 1e-3))
+        for name in ("eta", "eta_eta", "eta_u", "eta_l", "u", "l", "uu", "ll", "ul"):
+            assert np.isfinite(getattr(terms, name)).all(), name
+        assert terms.eta[0] == pytest.approx((low - high) / 2e-3, rel=1e-4, abs=1e-7)
+        assert terms.eta_eta[0] == pytest.approx((low - 2 * value + high) / 1e-6, abs=1e-3)
+
+
 @pytest.mark.parametrize("nominal", [[], [0, 1]])
 def test_a_large_sample_ends_where_a_start_without_help_does(nominal):
     X, y = simulate(60_000, 3)
