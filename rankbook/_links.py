@@ -18,9 +18,11 @@ from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from rankbook._softplus import (
     SAFE,
+    interval_slopes,
     interval_sum,
     interval_terms,
     log_total,
+    softplus_slope,
     softplus_sum,
     softplus_terms,
 )
@@ -42,9 +44,17 @@ class Terms:
     eta_l: np.ndarray
     u: np.ndarray
     l: np.ndarray  # noqa: E741
-    uu: np.ndarray
-    ll: np.ndarray
     ul: np.ndarray
+
+    @property
+    def uu(self) -> np.ndarray:
+        """A shift of the upper end is that of both less that of the lower one."""
+        return self.eta_u - self.ul
+
+    @property
+    def ll(self) -> np.ndarray:
+        """As for the upper end."""
+        return self.eta_l - self.ul
 
 
 class Link(ABC):
@@ -53,6 +63,8 @@ class Link(ABC):
     name: str
     is_log_concave = True
     mean = 0.0
+    # How many gradients cost less than the second derivatives that they may spare.
+    gradients = 1
 
     @abstractmethod
     def cdf(self, z: np.ndarray) -> np.ndarray:
@@ -125,10 +137,10 @@ class Link(ABC):
         rl, ql = zero, zero
         if upper is not None:
             ru = np.exp(self.log_pdf(upper) - log_p)
-            qu = ru * self.slope(upper)
+            qu = _product(ru, self.slope(upper))
         if lower is not None:
             rl = np.exp(self.log_pdf(lower) - log_p)
-            ql = rl * self.slope(lower)
+            ql = _product(rl, self.slope(lower))
         w = 1.0 if weights is None else weights
         uu, ll, ul = w * (ru * ru - qu), w * (rl * rl + ql), -w * ru * rl
         value = -float(np.sum(w * log_p))
@@ -139,10 +151,18 @@ class Link(ABC):
             eta_l=ll + ul,
             u=w * ru,
             l=-w * rl,
-            uu=uu,
-            ll=ll,
             ul=ul,
         )
+
+    def slopes(self, upper, lower, gap, weights) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The first derivatives of `Terms`: eta, u, l."""
+        _, terms = self.value_terms(upper, lower, gap, weights)
+        return terms.eta, terms.u, terms.l
+
+
+def _product(density: np.ndarray, slope: np.ndarray) -> np.ndarray:
+    """f'/P from f/P and f'/f: zero far out, where f underflows before its slope overflows."""
+    return np.multiply(density, slope, out=np.zeros_like(density), where=density > 0.0)
 
 
 class Probit(Link):
@@ -295,6 +315,7 @@ class Logit(Link):
     """
 
     name = "logit"
+    gradients = 6
 
     def cdf(self, z):
         return expit(z)
@@ -353,7 +374,7 @@ class Logit(Link):
             if lower is not None:
                 part, below, var_l = softplus_terms(lower, weights)
                 value += part
-        u, l, uu, ll = above, -below, var_u, var_l  # noqa: E741
+        u, l = above, -below  # noqa: E741
         if gap is not None:
             share = -np.expm1(-gap)
             value -= log_total(share, weights, n)
@@ -361,9 +382,22 @@ class Logit(Link):
             second = first * (1.0 + first)
             if weights is not None:
                 first, second = weights * first, weights * second
-            u, l, uu, ll = u + first, l - first, uu + second, ll + second  # noqa: E741
+            u, l = u + first, l - first  # noqa: E741
             ul = np.full(n, -second)
-        return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, uu, ll, ul)
+        return value, Terms(above - below, var_u + var_l, var_u, var_l, u, l, ul)
+
+    def slopes(self, upper, lower, gap, weights):
+        """As the general rule, with one exponential an item and no logarithm."""
+        if gap is None:
+            end = softplus_slope(lower if upper is None else -upper)
+            zero = np.zeros_like(end)
+            parts = (-end, zero, -end) if upper is None else (end, end, zero)
+        else:
+            shrink = np.exp(-gap)
+            above, below = interval_slopes(upper, lower, shrink)
+            first = shrink / -np.expm1(-gap)
+            parts = above - below, above + first, -(below + first)
+        return parts if weights is None else tuple(weights * part for part in parts)
 
 
 LINKS: dict[str, Link] = {

@@ -9,9 +9,11 @@ from scipy.special import expit
 
 __all__ = [
     "SAFE",
+    "interval_slopes",
     "interval_sum",
     "interval_terms",
     "log_total",
+    "softplus_slope",
     "softplus_sum",
     "softplus_terms",
 ]
@@ -45,6 +47,27 @@ def softplus_terms(z: np.ndarray, weights: np.ndarray | None):
     if weights is None:
         return value, first, second
     return value, weights * first, weights * second
+
+
+def softplus_slope(z: np.ndarray) -> np.ndarray:
+    """First derivative of log(1 + e^z), item by item."""
+    return _logistic(np.exp(z)) if z.max(initial=0.0) <= SAFE else expit(z)
+
+
+def interval_slopes(
+    upper: np.ndarray, lower: np.ndarray, shrink: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The two calls of `softplus_slope` for both ends of an interval, by one exponential."""
+    if np.abs(upper).max(initial=0.0) > SAFE / 2:
+        return softplus_slope(-upper), softplus_slope(lower)
+    growth = np.exp(-upper)
+    other = growth + shrink
+    return _logistic(growth), np.divide(shrink, other, out=other)
+
+
+def _logistic(growth: np.ndarray) -> np.ndarray:
+    whole = growth + 1.0
+    return np.divide(growth, whole, out=whole)
 
 
 def interval_terms(upper: np.ndarray, shrink: Any, weights: np.ndarray | None):

@@ -17,6 +17,7 @@ from rankbook._arrays import as_array, as_float, as_vector, require_finite, requ
 from rankbook._labels import encode_labels, encode_queries, scores_in_order
 
 __all__ = [
+    "FEW_CLASSES",
     "check_choice",
     "check_costs",
     "check_flag",
@@ -37,6 +38,10 @@ __all__ = [
     "cost_scale",
 ]
 
+# Where labels of one class usually come from.
+FEW_CLASSES = (
+    " (to cross-validate on sorted labels use cv=StratifiedKFold(), or GroupKFold() with queries)"
+)
 # Wide enough for probabilities rounded to single precision, narrow enough to catch errors.
 _SUM_TOLERANCE = 1e-6
 
@@ -84,7 +89,7 @@ def check_labels(
     if classes.size < min_classes:
         raise ValueError(
             f"{name} must hold at least {min_classes} classes, got {classes.size}: "
-            f"{classes.tolist()}"
+            f"{classes.tolist()}{FEW_CLASSES}"
         )
     return codes, classes
 

@@ -96,9 +96,12 @@ class _RankingScorer:
 
 
 def _labels_of(estimator: Any) -> Any:
-    """The order of labels that an estimator, or the last step of a pipeline, was given."""
-    steps = getattr(estimator, "steps", None)
-    return _labels_of(steps[-1][1]) if steps else getattr(estimator, "labels", None)
+    """The order of labels that an estimator was given, in a pipeline or found by a search too."""
+    if getattr(estimator, "steps", None):
+        return _labels_of(estimator.steps[-1][1])
+    if hasattr(estimator, "best_estimator_"):
+        return _labels_of(estimator.best_estimator_)
+    return getattr(estimator, "labels", None)
 
 
 def scorer(name: str, **options: Any) -> Callable[..., float]:

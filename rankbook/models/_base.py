@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from rankbook._arrays import as_array
-from rankbook._validation import check_labels, check_qid, check_same_length
+from rankbook._validation import FEW_CLASSES, check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
 __all__ = ["LinearRankerMixin", "RankerMixin", "check_items"]
@@ -90,7 +90,7 @@ class RankerMixin:
         check_same_length(codes.size, n, "y", "X")
         if (codes == codes[0]).all():
             raise ValueError(
-                f"y must hold at least 2 classes, got 1: {classes[codes[:1]].tolist()}"
+                f"y must hold at least 2 classes, got 1: {classes[codes[:1]].tolist()}{FEW_CLASSES}"
             )
         self.classes_ = classes
         return codes

@@ -45,7 +45,8 @@ class Standardised:
 
     def rows(self, index: Any) -> Standardised:
         """Some of the items."""
-        return replace(self, x=self.x[index])
+        part = self.x[index] if sp.issparse(self.x) else np.take(self.x.T, index, axis=1).T
+        return replace(self, x=part)
 
     def columns(self, index: Any) -> Standardised:
         """Some of the columns."""
@@ -109,8 +110,11 @@ class Design:
             location = _standardised(x, roles.proportional, order, weights, total)
         parts = []
         for columns in (roles.nominal, roles.scale):
-            dense = x[:, columns].toarray() if sp.issparse(x) else x[:, columns]
-            parts.append(_standardised(dense, np.arange(len(columns)), order, weights, total))
+            if sp.issparse(x):
+                dense, places = x[:, columns].toarray(), np.arange(len(columns))
+            else:
+                dense, places = x, columns
+            parts.append(_standardised(dense, places, order, weights, total))
         # The column of -1 goes with the thresholds.
         ones = np.full((len(codes), 1), -1.0)
         parts[0] = replace(parts[0], x=np.asfortranarray(np.hstack([parts[0].x, ones])))

@@ -69,6 +69,9 @@ class Fitted:
     in_order: bool
     n_iter: int
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "free", _without_rounding(self.free))
+
     @cached_property
     def log_likelihood(self) -> float:
         """Log-likelihood at the estimate."""
@@ -91,12 +94,12 @@ class Fitted:
         """Which reported parameters the data identify."""
         if self.in_order:
             return np.zeros(len(self.jacobian), dtype=bool)
-        return ~_touched(self.free)
+        return ~np.any(self.free, axis=1)
 
     @property
     def aliased(self) -> np.ndarray:
         """Which reported parameters collinear columns leave undetermined."""
-        return _touched(self.free[:, : self.n_aliased])
+        return np.any(self.free[:, : self.n_aliased], axis=1)
 
     def covariance(self, meat: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Covariance of the reported parameters, and standard errors; NaN where not identified.
@@ -161,10 +164,10 @@ def fit_design(
     return fitted, notes
 
 
-def _touched(directions: np.ndarray) -> np.ndarray:
-    """Rows that some direction moves."""
+def _without_rounding(directions: np.ndarray) -> np.ndarray:
+    """Directions whose moves that are tiny beside their largest are none."""
     size = np.abs(directions).max(axis=0, initial=0.0)
-    return np.any(np.abs(directions) > 1e-7 * size, axis=1)
+    return np.where(np.abs(directions) > 1e-7 * size, directions, 0.0)
 
 
 def _minimise(
@@ -282,7 +285,7 @@ def _separated_message(found: Recession) -> str:
 def _moved(gone: np.ndarray, sizes: tuple[int, int, int, int], names: Names) -> str:
     """Names of the columns whose coefficients are not identified."""
     p, q, m, _ = sizes
-    moved = _touched(gone)
+    moved = np.any(_without_rounding(gone), axis=1)
     rows = np.concatenate([moved[:p], moved[p : p + q * m].reshape(q, m).any(axis=1)])
     return listed(
         [name for name, is_moved in zip(names[0] + names[1], rows, strict=True) if is_moved]

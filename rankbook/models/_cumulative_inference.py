@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,29 +14,17 @@ from rankbook._links import LINKS
 from rankbook._validation import check_choice, check_scalar
 from rankbook.models._cumulative_design import Design
 from rankbook.models._cumulative_fit import Fitted, fit_design
+from rankbook.models._cumulative_precision import Precision
 from rankbook.models._cumulative_profile import profile_interval
-from rankbook.models._cumulative_tests import ProportionalityTest, proportionality, ratio_table
+from rankbook.models._cumulative_tests import (
+    ProportionalityTest,
+    proportionality,
+    ratio_table,
+    wald_table,
+)
 from rankbook.models._summary import Summary, Table, estimates_table
 
-__all__ = ["InferenceMixin", "Precision", "sandwich_meat"]
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Covariance of the reported parameters as a product, and what is not identified."""
-
-    jacobian: np.ndarray
-    inner: np.ndarray
-    free: np.ndarray
-    in_order: bool
-
-    def errors(self, slopes: np.ndarray) -> np.ndarray:
-        """Standard errors of functions of the parameters with these derivatives, a row each."""
-        rows = slopes @ self.jacobian
-        errors = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.inner, rows), 0.0))
-        size = np.abs(slopes) @ np.abs(self.free)
-        unknown = np.any(np.abs(slopes @ self.free) > 1e-7 * size, axis=1)
-        return np.where(unknown | self.in_order, np.nan, errors)
+__all__ = ["InferenceMixin", "sandwich_meat"]
 
 
 def sandwich_meat(fitted: Fitted, cluster: np.ndarray | None) -> np.ndarray:
@@ -71,6 +58,7 @@ class InferenceMixin:
     df_: int
     n_obs_: float
     _roles: Any
+    _precision: Precision
     _kept: tuple[Design, Fitted] | None
 
     def _data(self) -> tuple[Design, Fitted]:
@@ -161,8 +149,8 @@ class InferenceMixin:
         if self.link != "logit" or len(self._roles.scale):
             raise ValueError("odds ratios need the logit link and no scale effects")
         size = len(self.params_) - (len(self.classes_) - 1)
-        tail = (1.0 - level) / 2.0
         ends = self.confint(level, method=method)[:size]
+        tail = (1.0 - level) / 2.0
         return Table(
             title="Odds ratios",
             names=tuple(self.param_names_[:size]),
@@ -221,7 +209,12 @@ class InferenceMixin:
         return facts
 
     def drop1(self, terms: dict[str, Any] | None = None) -> Table:
-        """Likelihood-ratio tests of the model without each column in turn.
+        r"""Tests of the model without each column in turn.
+
+        With ``covariance="hessian"`` the model is fitted again without the columns, for
+        likelihood-ratio tests. These trust the model and independent items; so with
+        ``covariance="robust"``, by clusters or not, they are Wald tests with that covariance V:
+        :math:`b_S^\top V_{SS}^{-1} b_S` for the coefficients b_S of the columns.
 
         Parameters
         ----------
@@ -233,25 +226,43 @@ class InferenceMixin:
         Returns
         -------
         Table
-            The first row is the model itself; ``to_frame()`` gives a DataFrame.
+            A row a term; before them, if fits are compared, the model itself. ``to_frame()``
+            gives a DataFrame.
         """
-        design, fitted = self._data()
+        check_is_fitted(self, "coef_")
         if self.alpha:
             raise ValueError(f"drop1 needs a fit with alpha=0, got alpha={self.alpha}")
         names = self._column_names()
         if terms is None:
             terms = getattr(self, "terms_", None) or {name: [name] for name in names}
-        labels, sizes, values = ["(none)"], [self.df_], [self.log_likelihood_]
+        if not isinstance(terms, dict):
+            raise TypeError(
+                f"terms must be a dict of columns by the name of their term, got {terms!r}"
+            )
         cases = [(name, self._places(columns, "terms"), False) for name, columns in terms.items()]
         cases += [(f"scale: {names[j]}", np.array([j]), True) for j in self._roles.scale]
-        for label, columns, is_scale in cases:
+        title, labels = "Single columns dropped", [label for label, _, _ in cases]
+        if self.covariance == "robust":
+            rows = [self._rows(columns, is_scale) for _, columns, is_scale in cases]
+            tests = [self._precision.wald(self.params_, part) for part in rows]
+            return wald_table(title, labels, tests)
+        design = self._data()[0]
+        sizes, values = [self.df_], [self.log_likelihood_]
+        for _, columns, is_scale in cases:
             smaller = self._refit(design, columns, is_scale)
-            labels.append(label)
             sizes.append(smaller.likelihood.design.n_parameters)
             values.append(smaller.log_likelihood)
         pairs: list[tuple[int, int] | None] = [None]
-        pairs += [(i, 0) for i in range(1, len(labels))]
-        return ratio_table("Single columns dropped", labels, sizes, values, pairs)
+        pairs += [(i, 0) for i in range(1, len(sizes))]
+        return ratio_table(title, ["(none)", *labels], sizes, values, pairs)
+
+    def _rows(self, columns: np.ndarray, is_scale: bool) -> np.ndarray:
+        """Where the coefficients of some columns stand among the parameters."""
+        prop, nominal, scale = (np.flatnonzero(np.isin(part, columns)) for part in self._roles)
+        (p, q, _), m = map(len, self._roles), len(self.classes_) - 1
+        if is_scale:
+            return p + q * m + m + scale
+        return np.concatenate([prop, (p + nominal[:, None] * m + np.arange(m)).ravel()])
 
     def _refit(self, design: Design, columns: np.ndarray, is_scale: bool) -> Fitted:
         """The same model without some columns."""
@@ -280,7 +291,11 @@ class InferenceMixin:
         for column in columns:
             if isinstance(column, str) and column in names:
                 places.append(names.index(column))
-            elif isinstance(column, (int, np.integer)) and 0 <= column < len(names):
+            elif (
+                isinstance(column, (int, np.integer))
+                and not isinstance(column, bool)
+                and 0 <= column < len(names)
+            ):
                 places.append(int(column))
             else:
                 raise ValueError(f"{name} must name columns of X, got {column!r}; X has {names}")
@@ -302,7 +317,8 @@ class InferenceMixin:
         needs no fit of it: with U the gradient of its log-likelihood and I its expected
         information, both at the fitted model, :math:`U^\top I^{-1} U` is asymptotically
         chi-squared with p (K - 2) degrees of freedom if the assumption holds. Each column is
-        also tested alone, with K - 2 degrees of freedom.
+        also tested alone, with K - 2 degrees of freedom. The test trusts the rest of the model
+        and independent items, whatever `covariance` is.
 
         Parameters
         ----------

@@ -11,7 +11,7 @@ The parameters are :math:`b`; for each threshold :math:`\gamma_k, \theta_k`; :ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ _CLOSE = 0.01
 _GAIN = 30.0
 # A larger gain than this means that the part of the items does not stand for all.
 _LARGEST_GAIN = 4.0 * _GAIN
+# Steps by a part's Hessian end where one gains more than this share of what the last one did.
+_SLOWEST = 0.1
 
 
 class Likelihood:
@@ -92,9 +94,9 @@ class Likelihood:
         for _, block in self.design.blocks():
             ends = self._ends(block, params)
             assert ends is not None
-            _, terms = self.link.value_terms(*ends, block.weights)
-            gradient[: self.first] += block.x.T @ terms.eta
-            self._add_slopes(gradient, block, terms)
+            eta, *slopes = self.link.slopes(*ends, block.weights)
+            gradient[: self.first] += block.x.T @ eta
+            self._add_slopes(gradient, block, slopes)
         return gradient
 
     def scores(self, params: np.ndarray) -> np.ndarray:
@@ -175,21 +177,24 @@ class Likelihood:
     def _add(self, gradient, hessian, block: Block, terms: Terms) -> None:
         """Add a block's terms to the gradient and to the upper triangle of the Hessian."""
         p, width = self.first, self.sizes[1] + 1
-        products = _products(block, terms)
+        finite = self._finite(block)
+        products, grams = _products(block, terms, [end for end, _ in finite])
         hessian[:p, :p] += products[:, :p]
         gradient[:p] += products[:, p]
-        self._add_slopes(gradient, block, terms)
-        for end, k in self._finite(block):
-            own, first = self._own(k), p + 1 + end * width
-            hessian[:p, own] += products[:, first : first + width]
-            hessian[own, own] += _own_gram(block, (terms.uu, terms.ll)[end])
-        if 0 < block.k < self.sizes[2]:
-            hessian[self._own(block.k - 1), self._own(block.k)] += _own_gram(block, terms.ul)
+        self._add_slopes(gradient, block, (terms.u, terms.l))
+        # One threshold's shift is the shift of both less that of the other.
+        mixed = grams[:, 2 * width :] if len(finite) == 2 else 0.0
+        for i, (_, k) in enumerate(finite):
+            own, part = self._own(k), slice(i * width, (i + 1) * width)
+            hessian[:p, own] += products[:, p + 1 :][:, part]
+            hessian[own, own] += grams[:, part] - mixed
+        if len(finite) == 2:
+            hessian[self._own(block.k - 1), self._own(block.k)] += mixed
 
-    def _add_slopes(self, gradient, block: Block, terms: Terms) -> None:
-        """Add a block's terms to the thresholds' part of the gradient."""
+    def _add_slopes(self, gradient, block: Block, slopes: Sequence[np.ndarray]) -> None:
+        """Add a block's slopes, of the upper and of the lower end, to the thresholds' gradient."""
         for end, k in self._finite(block):
-            slope = (terms.u, terms.l)[end]
+            slope = slopes[end]
             gradient[self._own(k)] += block.w.T @ slope if self.sizes[1] else -slope.sum()
 
     def _stretch(self, terms: Terms, ends: tuple[Any, Any, Any]) -> np.ndarray:
@@ -206,7 +211,7 @@ class Likelihood:
         """
         s = self._spread(block, params)
         values = {name: getattr(terms, name) / s for name in ("eta", "u", "l")}
-        names = ("eta_eta", "eta_u", "eta_l", "uu", "ll", "ul")
+        names = ("eta_eta", "eta_u", "eta_l", "ul")
         values |= {name: getattr(terms, name) / (s * s) for name in names}
         self._add(gradient, hessian, block, Terms(**values))
         upper, lower = (np.zeros_like(s) if end is None else end for end in ends[:2])
@@ -222,29 +227,32 @@ class Likelihood:
             hessian[self._own(k), tail] += block.w.T @ (block.z * mixed[:, None])
 
 
-def _own_gram(block: Block, bend: np.ndarray) -> Any:
-    """W' diag(bend) W; without nominal columns W is a column of -1."""
-    return weighted_gram(block.w, bend) if block.w.shape[1] > 1 else bend.sum()
+def _products(block: Block, terms: Terms, ends: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """X' times [diag(eta_eta) X, eta, eta_u W, eta_l W], and W' [eta_u W, eta_l W, ul W].
 
-
-def _products(block: Block, terms: Terms) -> np.ndarray:
-    """X' times [diag(eta_eta) X, eta, eta_u W, eta_l W], in one product where X is dense."""
+    Only for the finite ends (0 upper, 1 lower); `ul` only where both are.
+    """
     x, w = block.x, block.w
     (n, p), width = x.shape, w.shape[1]
     is_sparse = sp.issparse(x)
-    first = 0 if is_sparse else p
-    sides = np.empty((n, first + 1 + 2 * width), order="F")
-    sides[:, first] = terms.eta
-    for i, mixed in enumerate((terms.eta_u, terms.eta_l)):
-        start = first + 1 + i * width
-        if width == 1:
-            np.negative(mixed, out=sides[:, start])
-        else:
-            np.multiply(w, mixed[:, None], out=sides[:, start : start + width])
+    first = 1 if is_sparse else p + 1
+    bends = [(terms.eta_u, terms.eta_l)[end] for end in ends]
+    bends += [terms.ul] if len(ends) == 2 and width > 1 else []
+    sides = np.empty((n, first + len(bends) * width), order="F")
+    sides[:, first - 1] = terms.eta
+    for i, bend in enumerate(bends):
+        part = sides[:, first + i * width : first + (i + 1) * width]
+        np.multiply(w, bend[:, None], out=part)
+    if width > 1:
+        grams = w.T @ sides[:, first:]
+    else:
+        # Without nominal columns W is a column of -1.
+        grams = np.array([[bend.sum() for bend in [*bends, terms.ul]]])
+    outer = sides[:, : first + len(ends) * width]
     if is_sparse:
-        return np.hstack([weighted_gram(x, terms.eta_eta), x.T @ sides])
+        return np.hstack([weighted_gram(x, terms.eta_eta), x.T @ outer]), grams
     np.multiply(x, terms.eta_eta[:, None], out=sides[:, :p])
-    return x.T @ sides
+    return x.T @ outer, grams
 
 
 def fit(
@@ -256,27 +264,28 @@ def fit(
     """Newton from the best cheap start.
 
     With many items, a first fit on a thinned sample and a step on a larger one cost a fraction
-    of one pass and leave only the last, quadratically convergent steps for the full sample; the
-    first of these takes the larger one's Hessian, and needs only the gradient of all items.
+    of one pass. The larger one's Hessian then serves for steps that need only the gradient of all
+    items, which leaves the last, quadratically convergent steps for the full sample.
     """
     design = likelihood.design
     start = likelihood.start()
     thin = design.thinned()
+    bound = tol * design.total
     if design.n_items > 4 * thin.n_items and design.n_parameters > likelihood.sizes[2]:
         early = _early(thin, likelihood, start, 20)
         # About half the parameters, over the share of the items, is what the likelihood then gains.
         n_items = int(design.n_items * design.n_parameters / (2 * _GAIN))
         if early is not None and 2 * thin.n_items < n_items < design.n_items / 2:
             better = _early(design.thinned(n_items), likelihood, early[0], 0)
-            early = early if better is None else _corrected(likelihood, *better)
-        start = start if early is None else early[0]
-    return minimize(likelihood, start, tol=tol * design.total, max_iter=max_iter, callback=callback)
+            start = early[0] if better is None else _corrected(likelihood, *better, bound)
+        elif early is not None:
+            start = early[0]
+    return minimize(likelihood, start, tol=bound, max_iter=max_iter, callback=callback)
 
 
-Early = tuple[np.ndarray, np.ndarray]
-
-
-def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -> Early | None:
+def _early(
+    design: Design, full: Likelihood, start: np.ndarray, max_iter: int
+) -> tuple[np.ndarray, np.ndarray] | None:
     """Estimate on a thinned sample, whose last step needs no check at its end, and its Hessian."""
     thin = Likelihood(design, full.link)
     thin.penalty = full.penalty * design.total / full.design.total
@@ -290,12 +299,39 @@ def _early(design: Design, full: Likelihood, start: np.ndarray, max_iter: int) -
     return None
 
 
-def _corrected(full: Likelihood, params: np.ndarray, hessian: np.ndarray) -> Early:
-    """A step of the full sample by a part's Hessian, unless it is longer than chance makes it."""
-    if full.sizes[1] or full.sizes[3]:
-        # Nominal and scale columns bend the likelihood more, and need both exact steps as before.
-        return params, hessian
-    gradient = full.gradient(params)
-    step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-    close = 0.5 * float(gradient @ step) <= _LARGEST_GAIN
-    return (params - step if close and full.is_inside(params - step) else params), hessian
+def _corrected(
+    full: Likelihood, params: np.ndarray, hessian: np.ndarray, bound: float
+) -> np.ndarray:
+    """Steps of the full sample by a part's Hessian, each of which corrects it (BFGS).
+
+    They end where the next one would gain less than the bound, or where one gains more than
+    chance, or than the one before, lets it: the part does not stand for all then.
+    """
+    if full.sizes[3]:
+        return params
+    limit, last = _LARGEST_GAIN, 0.0
+    step = slope = np.zeros(0)
+    for _ in range(full.link.gradients):
+        gradient = full.gradient(params)
+        if last:
+            hessian = _updated(hessian, -step, gradient - slope)
+        slope = gradient
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        gain = 0.5 * float(gradient @ step)
+        if not gain <= limit or not full.is_inside(params - step):
+            break
+        params = params - step
+        # The next gain is to this one as this one to the last.
+        if gain * gain <= bound * last:
+            break
+        limit, last = _SLOWEST * gain, gain
+    return params
+
+
+def _updated(hessian: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndarray:
+    """The matrix next to the Hessian that takes the way moved to the gradient's change."""
+    image, curvature = hessian @ moved, float(change @ moved)
+    if not curvature > 0.0:
+        return hessian
+    gained, lost = np.outer(change, change) / curvature, np.outer(image, image) / (image @ moved)
+    return hessian + gained - lost

@@ -14,7 +14,7 @@ from rankbook.models._cumulative_design import Design
 from rankbook.models._summary import Table
 from rankbook.solvers.design import weighted_gram
 
-__all__ = ["ProportionalityTest", "anova", "proportionality", "ratio_table"]
+__all__ = ["ProportionalityTest", "anova", "proportionality", "ratio_table", "wald_table"]
 
 
 def ratio_table(
@@ -43,18 +43,33 @@ def ratio_table(
     )
 
 
+def wald_table(title: str, names: list[str], tests: list[tuple[float, int]]) -> Table:
+    """Table of Wald tests, given as statistics and degrees of freedom."""
+    values = np.array(tests, dtype=float).reshape(-1, 2)
+    return Table(
+        title=title,
+        names=tuple(names),
+        headings=("Wald", "df", "P>chi2"),
+        values=np.column_stack([values, chdtrc(values[:, 1], values[:, 0])]),
+        digits=(3, 0, 3),
+        notes=("Wald tests with the robust covariance",),
+    )
+
+
 def anova(*models: Any) -> Table:
     r"""Likelihood-ratio tests of nested cumulative link models, smallest first.
 
     Twice the difference of two log-likelihoods is asymptotically chi-squared if the smaller model
     holds, with as many degrees of freedom as it has fewer parameters. Whether one model is a case
     of the other cannot be seen from the fits; what can is checked: the same sample, weights and
-    link, no ridge, different numbers of parameters, a likelihood that grows with them.
+    link, no ridge, different numbers of parameters, a likelihood that grows with them. The ratio
+    trusts the larger model and independent items. A fit with ``covariance="robust"`` says not to,
+    and is refused: its columns are tested by `CumulativeLink.drop1`, with that covariance.
 
     Parameters
     ----------
     *models : CumulativeLink
-        Two or more fits, in any order.
+        Two or more fits, in any order, with ``covariance="hessian"`` and ``alpha=0``.
 
     Returns
     -------
@@ -81,6 +96,11 @@ def anova(*models: Any) -> Table:
             raise ValueError(f"anova needs fitted CumulativeLink models, got {model!r}")
         if model.alpha:
             raise ValueError(f"anova needs fits with alpha=0, got alpha={model.alpha}")
+        if model.covariance != "hessian":
+            raise ValueError(
+                'anova compares likelihoods and needs fits with covariance="hessian", got '
+                f"covariance={model.covariance!r}; drop1 tests columns with that covariance"
+            )
     ordered = sorted(models, key=lambda model: model.df_)
     for small, large in zip(ordered, ordered[1:], strict=False):
         _check_nested(small, large)

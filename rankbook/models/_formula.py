@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -43,6 +44,20 @@ def _check_frame(data: Any) -> None:
         raise TypeError(f"data must be a pandas.DataFrame, got {type(data).__name__}")
 
 
+def _sides(formula: Any, data: Any) -> tuple[str, str]:
+    """The label's column and the terms of a formula."""
+    if not isinstance(formula, str):
+        raise TypeError(f"formula must be a string, got {formula!r}")
+    _check_frame(data)
+    label, tilde, right = formula.partition("~")
+    label = label.strip().strip("`")
+    if not tilde or label not in data:
+        raise ValueError(f"formula must be 'label ~ terms' with a column as label, got {formula!r}")
+    if re.search(r"\boffset\(", right):
+        raise ValueError(f"formula must not hold offset(...), got {formula!r}: use offset='column'")
+    return label, right.strip()
+
+
 def _column(data: Any, value: Any, name: str) -> Any:
     """A column, where one is named, else the values given."""
     if not isinstance(value, str):
@@ -77,8 +92,8 @@ def fit_formula(
     ----------
     formula : str
         ``"label ~ terms"``, the label a column of `data`, the terms as formulaic reads them:
-        ``x``, ``C(group)``, ``a:b``, ``log(x)``, ``bs(x, df=4)``. There is no intercept, as the
-        thresholds are intercepts.
+        ``x``, ``C(group)``, ``a:b``, ``log(x)``, ``bs(x, df=4)``, and ``.`` for all other columns.
+        There is no intercept, as the thresholds are intercepts.
     data : pandas.DataFrame
         Columns that the formula names.
     nominal, scale : str or list of str, optional
@@ -112,18 +127,13 @@ def fit_formula(
     ['x', 'C(g)[T.b]', '0|1', '1|2']
     """
     formulaic = _formulaic()
-    if not isinstance(formula, str):
-        raise TypeError(f"formula must be a string, got {formula!r}")
-    _check_frame(data)
-    label, tilde, right = formula.partition("~")
-    label = label.strip()
-    if not tilde or label not in data:
-        raise ValueError(f"formula must be 'label ~ terms' with a column as label, got {formula!r}")
+    label, right = _sides(formula, data)
     chosen = {"nominal": _terms(nominal, "nominal"), "scale": _terms(scale, "scale")}
     more = "".join(f" + {term}" for terms in chosen.values() for term in terms)
-    text = f"1 + {right.strip() or '1'}{more}"
+    text = f"1 + {right or '1'}{more}"
     matrix = _read(
-        lambda: formulaic.model_matrix(text, data, na_action="raise"),
+        # Without the label, which "." is not to name.
+        lambda: formulaic.model_matrix(text, data.drop(columns=label), na_action="raise"),
         f"formula {formula!r} with these data, nominal and scale",
     )
     spec = matrix.model_spec

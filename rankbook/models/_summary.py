@@ -63,7 +63,7 @@ class Table:
         return False
 
     def __str__(self) -> str:
-        width = max(12, *(len(name) for name in self.names))
+        width = max([12, *(len(name) for name in self.names)])
         cells = [self._cells(row) for row in self.values]
         columns = zip(self.headings, *cells, strict=True)
         widths = [max(11, *(len(cell) + 2 for cell in column)) for column in columns]

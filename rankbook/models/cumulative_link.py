@@ -16,7 +16,8 @@ from rankbook._validation import check_choice, check_qid, check_scalar, check_we
 from rankbook.models._base import RankerMixin, check_items
 from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_fit import Fitted, fit_design
-from rankbook.models._cumulative_inference import InferenceMixin, Precision, sandwich_meat
+from rankbook.models._cumulative_inference import InferenceMixin, sandwich_meat
+from rankbook.models._cumulative_precision import Precision
 from rankbook.models._cumulative_prediction import PredictionMixin, check_offset
 
 __all__ = ["CumulativeLink"]
@@ -58,7 +59,9 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
     scale : str, int or list of them, optional
         Columns that also act on the logarithm of the latent variable's spread.
     covariance : {"hessian", "robust"}, default="hessian"
-        Inverse Hessian, or the sandwich estimate, by clusters if `fit` is given any.
+        Inverse Hessian, or the sandwich estimate, by clusters if `fit` is given any. Standard
+        errors follow it, and tests: with "robust" `drop1` makes Wald tests and `anova` refuses, as
+        likelihood ratios trust the model.
     tol : float, default=1e-14
         Newton stops when half the squared Newton decrement, the estimated distance to the
         optimal objective, is at most `tol`.
@@ -233,7 +236,7 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         if cluster is not None and self.covariance != "robust":
             raise ValueError('cluster needs covariance="robust"')
         design, kept, self.classes_ = self._design(X, y, sample_weight, offset, reset=True)
-        groups = check_qid(cluster, len(kept), "cluster")
+        groups = check_qid(cluster, len(y), "cluster")
         if groups is not None:
             groups = np.unique(groups[kept], return_inverse=True)[1]
             if groups.max() == 0:
@@ -265,7 +268,9 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         self.df_ = fitted.likelihood.design.n_parameters
         self.n_iter_ = fitted.n_iter
         self.n_obs_ = design.total
-        self._precision = Precision(fitted.jacobian, inner, fitted.free, fitted.in_order)
+        self._precision = Precision(
+            fitted.jacobian, inner, fitted.free, fitted.n_aliased, fitted.in_order
+        )
         self._kept = design, fitted
 
     def _parameter_names(self) -> list[str]:
@@ -315,7 +320,8 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         occurring = np.bincount(codes, minlength=len(found)) > 0
         if np.count_nonzero(occurring) < 2:
             raise ValueError(f"y must hold at least 2 classes, got {found[occurring].tolist()}")
-        codes = (np.cumsum(occurring) - 1)[codes]
+        if not occurring.all():
+            codes = (np.cumsum(occurring) - 1)[codes]
         if reset:
             self._roles = self._find_roles()
             self.sample_id_ = _digest(codes.astype(np.min_scalar_type(len(found))), weights, offset)

@@ -121,7 +121,9 @@ class ModelTree(RegressorMixin, BaseEstimator):
         self.weighting = weighting
 
     @documented(items=_ITEMS)
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> ModelTree:
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
+    ) -> ModelTree:
         """Grow the tree, fit its models and prune it.
 
         Parameters

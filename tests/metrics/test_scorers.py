@@ -132,6 +132,11 @@ def test_labels_of_the_estimator_are_the_scorers():
     pipeline = make_pipeline(StandardScaler(), ranker).fit(X, y)
     assert scorer("u_pairs")(pipeline, X, y) == 1.0
     assert scorer("u_pairs", labels=["high", "mid", "low"])(ranker, X, y) == 0.0
+    X, y = np.repeat(X, 4, axis=0), np.repeat(y, 4)
+    search = GridSearchCV(pipeline, {"column__column": [0]}, cv=StratifiedKFold(2)).fit(X, y)
+    assert scorer("u_pairs")(search, X, y) == 1.0
+    inner = cross_val_score(search, X, y, scoring=scorer("u_pairs"), cv=StratifiedKFold(2))
+    assert_array_equal(inner, 1.0)
 
 
 def test_frames_keep_their_names_and_series_their_values(data):
@@ -149,7 +154,7 @@ def test_frames_keep_their_names_and_series_their_values(data):
 
 def test_sorted_labels_bite_folds_without_shuffling():
     X, y = np.arange(12.0)[:, None], np.repeat([0, 1, 2], 4)
-    with pytest.warns(UserWarning, match="y must hold"):
+    with pytest.warns(UserWarning, match=r"y must hold[^\n]*use cv=StratifiedKFold\(\)"):
         assert np.isnan(cross_val_score(Column(), X, y, scoring=scorer("u_pairs"), cv=3)).all()
     cv = StratifiedKFold(4)
     assert_array_equal(cross_val_score(Column(), X, y, scoring=scorer("u_pairs"), cv=cv), 1.0)

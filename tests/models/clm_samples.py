@@ -49,8 +49,14 @@ def direct_nll(params, X, y, link, weights=None, alpha=0.0):
     return -w @ np.log(prob) + w.sum() * alpha / 2 * params[:p] @ params[:p]
 
 
-def general_nll(params, X, y, link, *, nominal=(), scale=(), offset=0.0):
-    """The same with nominal and scale effects; parameters in the order of `params_`."""
+def general_nll(params, X, y, link, **roles):
+    """The same with nominal and scale effects."""
+    terms = general_terms(params, X, y, link, **roles)
+    return terms.sum() if np.all(np.isfinite(terms)) else np.inf
+
+
+def general_terms(params, X, y, link, *, nominal=(), scale=(), offset=0.0):
+    """Minus the log-probability of each item; parameters in the order of `params_`."""
     n, p = X.shape
     m = y.max()
     plain = [j for j in range(p) if j not in nominal]
@@ -61,4 +67,4 @@ def general_nll(params, X, y, link, *, nominal=(), scale=(), offset=0.0):
     z = z / np.exp(X[:, list(scale)] @ zeta)[:, None]
     ends = np.hstack([np.full((n, 1), -np.inf), z, np.full((n, 1), np.inf)])
     prob = interval(link, ends[np.arange(n), y], ends[np.arange(n), y + 1])
-    return np.inf if np.any(prob <= 0) else -np.log(prob).sum()
+    return -np.log(np.maximum(prob, 0.0), out=np.full(n, -np.inf), where=prob > 0)

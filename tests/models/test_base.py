@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankbook import models
 from rankbook.models._base import RankerMixin
 
 SIZES = ["low", "mid", "high"]
@@ -102,3 +105,16 @@ def test_score_takes_queries_in_two_ways_and_by_keyword_alone():
         ranker.score(X, y, qid=[0, 0, 1, 1], group=[2, 2])
     with pytest.raises(TypeError, match="positional"):
         ranker.score(X, y, [1, 1, 0, 1])
+
+
+ESTIMATORS = [name for name in models.__all__ if hasattr(getattr(models, name), "fit")]
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_is_not_X_and_y_goes_by_keyword(name):
+    estimator = getattr(models, name)
+    methods = [estimator.fit] + ([estimator.score] if issubclass(estimator, RankerMixin) else [])
+    for method in methods:
+        _, X, y, *others = inspect.signature(method).parameters.values()
+        assert (X.name, y.name) == ("X", "y")
+        assert {other.kind for other in others} == {inspect.Parameter.KEYWORD_ONLY}

@@ -205,3 +205,32 @@ def test_one_rare_class_is_no_separation():
     model = CumulativeLink().fit(X[:, :1], y)
     assert np.all(np.diff(model.thresholds_) > 0)
     assert np.isfinite(model.standard_errors_).all()
+
+
+def test_probabilities_that_the_separated_column_does_not_touch_have_errors():
+    """The top class stands apart: among the others the errors are those of a fit without it."""
+    X, y = simulate(p=2)
+    rest = y < 4
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink().fit(np.column_stack([X, y == 4]), y)
+    new = np.column_stack([X[:20], np.zeros(20)])
+    _, errors = model.predict_proba(new, return_std=True)
+    _, expected = CumulativeLink().fit(X[rest], y[rest]).predict_proba(X[:20], return_std=True)
+    np.testing.assert_allclose(errors[:, :3], expected[:, :3], rtol=1e-6)
+    assert np.isnan(errors[:, 4]).all()
+    _, errors = model.predict_cumulative(new, return_std=True)
+    assert np.isfinite(errors[:, :3]).all() and np.isnan(errors[:, 3]).all()
+
+
+@ALL_LINKS
+def test_a_step_that_sends_a_threshold_far_away_ends_well(link):
+    """One item in the lowest class and a strong effect: Newton's first step overshoots by far."""
+    rng = np.random.default_rng(12)
+    x = rng.normal(size=(60, 1))
+    y = np.digitize(4 * x[:, 0] + rng.logistic(size=60), [-8, 6])
+    assert np.bincount(y).tolist() == [1, 54, 5]
+    with pytest.warns(SeparationWarning, match="completely"):
+        model = CumulativeLink(link).fit(x, y)
+    # Without an error the classes are certain, and the likelihood is one.
+    assert -1e-9 < model.log_likelihood_ <= 0.0
+    assert np.array_equal(model.predict(x), y) and np.isnan(model.standard_errors_).all()

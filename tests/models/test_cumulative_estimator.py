@@ -53,6 +53,8 @@ def test_too_few_steps_warn():
         ({"nominal": ["age"]}, "nominal must name columns"),
         ({"scale": 3}, "scale must name columns"),
         ({"nominal": [1, 1]}, "each column once"),
+        ({"nominal": [False, True, False]}, "nominal must name columns of X, got False"),
+        ({"scale": True}, "scale must name columns"),
         ({"rule": "mean"}, "rule"),
         ({"alpha": -1.0}, "alpha"),
         ({"alpha": "none"}, "alpha"),

@@ -64,7 +64,19 @@ def test_a_formula_without_terms(data):
     assert design_matrix(model, data) is None
 
 
+def test_a_dot_is_all_columns_but_the_label(data):
+    """As in R, whose formulas also put names that are no identifiers in backticks."""
+    model = fit_formula("y ~ .", data[["x", "y", "group"]])
+    assert model.terms_ == {"x": ["x"], "group": ["group[T.b]", "group[T.c]"]}
+    renamed = data[["x", "y", "group"]].rename(columns={"y": "how much"})
+    same = fit_formula("`how much` ~ .", renamed)
+    np.testing.assert_array_equal(same.params_, model.params_)
+    assert fit_formula("y ~ .", data[["y"]]).param_names_ == ["low|mid", "mid|high"]
+
+
 def test_bad_formulas_are_named(data):
+    with pytest.raises(ValueError, match="use offset='column'"):
+        fit_formula("y ~ x + offset(known)", data)
     for formula in ("x + z", "missing ~ x"):
         with pytest.raises(ValueError, match="formula must be 'label ~ terms'"):
             fit_formula(formula, data)

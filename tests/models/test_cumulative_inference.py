@@ -118,6 +118,8 @@ def test_odds_ratios():
     prob = model.predict_cumulative(np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
     odds = (1 - prob) / prob
     np.testing.assert_allclose(odds[1] / odds[0], table.to_frame().loc["x0", "odds ratio"])
+    with pytest.raises(TypeError, match="level must be"):
+        CumulativeLink().fit(X, y).odds_ratios("high")
     for other in (CumulativeLink("probit"), CumulativeLink(scale=[0])):
         with pytest.raises(ValueError, match="logit link and no scale"):
             other.fit(X, y).odds_ratios()
@@ -161,6 +163,17 @@ def test_drop1_drops_columns_terms_and_scale_effects():
     assert both.values[1, 4] == 5
     with pytest.raises(ValueError, match="alpha=0"):
         CumulativeLink(alpha=1.0).fit(X, y).drop1()
+    for terms in (["x0"], "x0"):
+        with pytest.raises(TypeError, match="terms must be a dict"):
+            model.drop1(terms)
+
+
+def test_a_model_without_columns_has_nothing_to_drop():
+    y = simulate()[1]
+    for covariance, rows in (("hessian", 1), ("robust", 0)):
+        table = CumulativeLink(covariance=covariance).fit(None, y).drop1()
+        assert len(table.names) == len(table.to_frame()) == rows
+        assert "P>chi2" in str(table) and "P&gt;chi2" in table._repr_html_()
 
 
 def brute_force_scores(model, X, y, link, step=1e-6):
@@ -204,6 +217,11 @@ def test_robust_covariance_of_weights_and_of_copies():
     weighted = CumulativeLink(covariance="robust").fit(X, y, sample_weight=counts)
     repeated = CumulativeLink(covariance="robust")
     repeated.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
+    np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, rtol=1e-7)
+    # In clusters too, where items of weight zero bring theirs and are no part of the fit.
+    groups = np.arange(150) % 20
+    weighted.fit(X, y, sample_weight=counts, cluster=groups)
+    repeated.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts), cluster=groups.repeat(counts))
     np.testing.assert_allclose(weighted.covariance_, repeated.covariance_, rtol=1e-7)
     # Each item once more in its own cluster: the clustered errors do not shrink, others do.
     twice = CumulativeLink(covariance="robust")

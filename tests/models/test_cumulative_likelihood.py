@@ -10,7 +10,7 @@ from rankbook._softplus import log_total
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_fit import _flat_directions
-from rankbook.models._cumulative_likelihood import Likelihood, fit
+from rankbook.models._cumulative_likelihood import Likelihood, _corrected, _updated, fit
 from rankbook.solvers.newton import minimize
 from tests.models.clm_samples import (
     ALL_LINKS,
@@ -186,14 +186,80 @@ def test_value_and_gradient_alone_are_those_with_the_hessian(link, nominal, weig
     np.testing.assert_allclose(likelihood.gradient(params), gradient, rtol=1e-10, atol=1e-9)
 
 
-def test_a_large_sample_ends_where_a_start_without_help_does():
+@ALL_LINKS
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slopes_are_those_with_the_second_derivatives(link, weighted):
+    """Near the middle and far out, where the logit's exponentials would overflow."""
+    weights = np.array([1.0, 3.0, 0.5]) if weighted else None
+    for z in (np.array([-1.0, 0.2, 1.5]), np.array([-3.0, 30.0, 41.0])):
+        for upper, lower, gap in ((z, None, None), (None, z, None), (z, z - 0.3, 0.3)):
+            if link != "logit" and np.abs(z).max() > 5.0:
+                continue
+            _, terms = LINKS[link].value_terms(upper, lower, gap, weights)
+            for ours, theirs in zip(
+                LINKS[link].slopes(upper, lower, gap, weights),
+                (terms.eta, terms.u, terms.l),
+                strict=True,
+            ):
+                assert_allclose(ours, theirs, rtol=1e-13, atol=1e-15)
+
+
+@ALL_LINKS
+def test_derivatives_are_finite_wherever_the_value_is(link):
+    """An end far out has no density, though its logarithm's slope may overflow there."""
+
+    def at(function, upper, lower):
+        return function(np.array([upper]), np.array([lower]), upper - lower, None)
+
+    for upper, lower in ((800.0, -1.0), (1e5, 0.5), (1.0, -800.0), (-0.5, -1e5), (1e5, -1e5)):
+        with np.errstate(over="ignore"):
+            value, terms = at(LINKS[link].value_terms, upper, lower)
+            low, high = (at(LINKS[link].value, upper + h, lower + h) for h in (-1e-3, 1e-3))
+        for name in ("eta", "eta_eta", "eta_u", "eta_l", "u", "l", "uu", "ll", "ul"):
+            assert np.isfinite(getattr(terms, name)).all(), name
+        assert terms.eta[0] == pytest.approx((low - high) / 2e-3, rel=1e-4, abs=1e-7)
+        assert terms.eta_eta[0] == pytest.approx((low - 2 * value + high) / 1e-6, abs=1e-3)
+
+
+@pytest.mark.parametrize("nominal", [[], [0, 1]])
+def test_a_large_sample_ends_where_a_start_without_help_does(nominal):
     X, y = simulate(60_000, 3)
-    design = Design.build(X, y, int(y.max()) + 1)
+    own = np.array(nominal, dtype=int)
+    roles = Roles(np.setdiff1d(np.arange(3), own), own, np.zeros(0, dtype=int))
+    design = Design.build(X, y, int(y.max()) + 1, None, roles)
     likelihood = Likelihood(design, LINKS["logit"])
     helped = fit(likelihood, 1e-14, 100)
     alone = minimize(likelihood, likelihood.start(), tol=1e-14 * design.total)
-    assert helped.n_iter < alone.n_iter
+    # Gradients bring it to the end: its Hessian is formed once.
+    assert helped.n_evaluations == 1 and helped.converged
     np.testing.assert_allclose(helped.x, alone.x, rtol=0, atol=1e-6)
+
+
+def test_a_start_far_from_the_part_s_is_left_alone():
+    """Where a part does not stand for all, its Hessian is not followed."""
+    X, y = simulate(4000, 3)
+    likelihood = Likelihood(Design.build(X, y, int(y.max()) + 1), LINKS["logit"])
+    start = likelihood.start()
+    hessian = likelihood.value_gradient_hessian(start)[2]
+    assert np.array_equal(_corrected(likelihood, start, hessian, 1e-9), start)
+    best = fit(likelihood, 1e-14, 100).x
+    near = best + 1e-3
+    # A matrix ten times too flat leaves a gain that grows: one step, and no other.
+    once = _corrected(likelihood, near, 0.1 * hessian, 1e-9)
+    step = np.linalg.solve(0.1 * hessian, likelihood.gradient(near))
+    assert_allclose(once, near - step, rtol=1e-9)
+
+
+def test_the_updated_matrix_takes_the_step_to_the_change():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(4, 4))
+    matrix, moved = half @ half.T, rng.normal(size=4)
+    change = (matrix + np.diag([1.0, 2.0, 3.0, 4.0])) @ moved
+    updated = _updated(matrix, moved, change)
+    assert_allclose(updated @ moved, change, rtol=1e-12)
+    assert_allclose(updated, updated.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(updated)[0] > 0.0
+    assert np.array_equal(_updated(matrix, moved, -change), matrix)
 
 
 def test_logarithms_of_tiny_factors_do_not_underflow():
