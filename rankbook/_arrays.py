@@ -22,6 +22,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
         if np.ma.is_masked(values):
             raise ValueError(f"{name} must not hold masked entries: drop or fill them")
         values = values.data
+    if isinstance(values, (list, tuple)) and any(v is np.ma.masked for v in values):
+        raise ValueError(f"{name} must not hold masked entries: drop or fill them")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
@@ -38,7 +40,7 @@ def _is_altered(values: list | tuple, array: np.ndarray) -> bool:
     if array.ndim != 1 or array.size == 0:
         return False
     if array.dtype.kind == "f":
-        return bool(np.abs(array).max() >= _EXACT_INTEGERS)
+        return bool(np.abs(array).max() >= _EXACT_INTEGERS) and bool(np.isfinite(array).all())
     return array.dtype.kind in "SU" and not all(isinstance(v, (str, bytes)) for v in values)
 
 
