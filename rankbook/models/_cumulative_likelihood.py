@@ -31,6 +31,9 @@ _GAIN = 30.0
 # A larger gain than this means that the part of the items does not stand for all.
 _LARGEST_GAIN = 4.0 * _GAIN
 
+# Squares of what is left of a coefficient are within the range of floats.
+_LARGEST_PENALTY = 1e150
+
 
 class Likelihood:
     """Minus the weighted log-likelihood plus the ridge term, in standardised parameters.
@@ -46,7 +49,9 @@ class Likelihood:
         p, q, m, r = self.sizes = design.sizes
         self.first = p
         self.penalty = np.zeros(design.n_parameters)
-        self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
+        with np.errstate(over="ignore"):  # columns so small that their coefficients are zero
+            self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
+        self.penalty = np.minimum(self.penalty, _LARGEST_PENALTY)
         for k in range(m):
             here = self._own(k)
             self.penalty[here][:q] = (
