@@ -9,11 +9,21 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
-__all__ = ["as_array", "as_float", "as_vector", "require_finite", "require_vector"]
+__all__ = [
+    "as_array",
+    "as_float",
+    "as_vector",
+    "require_finite",
+    "require_normal",
+    "require_vector",
+]
 
 # Integers up to here are floats without rounding.
 _EXACT_INTEGERS = 2.0**53
+# A number of about one, divided by this, is within the range of floats.
+_SMALLEST = 1e-305
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -22,6 +32,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
         if np.ma.is_masked(values):
             raise ValueError(f"{name} must not hold masked entries: drop or fill them")
         values = values.data
+    if isinstance(values, (list, tuple)) and any(v is np.ma.masked for v in values):
+        raise ValueError(f"{name} must not hold masked entries: drop or fill them")
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, OverflowError):
@@ -38,7 +50,7 @@ def _is_altered(values: list | tuple, array: np.ndarray) -> bool:
     if array.ndim != 1 or array.size == 0:
         return False
     if array.dtype.kind == "f":
-        return bool(np.abs(array).max() >= _EXACT_INTEGERS)
+        return bool(np.abs(array).max() >= _EXACT_INTEGERS) and bool(np.isfinite(array).all())
     return array.dtype.kind in "SU" and not all(isinstance(v, (str, bytes)) for v in values)
 
 
@@ -70,6 +82,20 @@ def require_finite(array: np.ndarray, name: str) -> None:
         at = where[0] if where.size == 1 else tuple(int(i) for i in where)
         value = array[tuple(where)]
         raise ValueError(f"{name} must be finite, got {value} at index {at}")
+
+
+def require_normal(array: Any, name: str) -> None:
+    """Raise if a column (or the vector) is so small that numbers in its unit leave the floats."""
+    if 0 in array.shape:
+        return
+    largest = abs(array).max(axis=0)
+    largest = np.atleast_1d(largest.toarray().ravel() if sp.issparse(array) else largest)
+    small = (largest > 0) & (largest < _SMALLEST)
+    if small.any():
+        raise ValueError(
+            f"{name} must not have largest entries below {_SMALLEST} but zero, got "
+            f"{largest[small][0]}: choose another unit"
+        )
 
 
 def require_vector(array: np.ndarray, name: str) -> None:

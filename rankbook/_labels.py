@@ -7,7 +7,7 @@ listed, lowest first.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, KeysView, Set
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Real
@@ -105,6 +105,8 @@ def _check_named(labels: Any) -> list:
     """The classes that a user listed: any hashable values, distinct, none missing."""
     if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
         raise TypeError(f"labels must list the classes, lowest first, got {labels!r}")
+    if isinstance(labels, Set) and not isinstance(labels, KeysView):
+        raise TypeError(f"labels must list the classes, lowest first, got the set {labels!r}")
     if isinstance(labels, np.ndarray) and labels.ndim != 1:
         raise ValueError(f"labels must be one-dimensional, got shape {labels.shape}")
     if np.ma.is_masked(labels):
@@ -230,7 +232,7 @@ def encode_queries(qid: Any, name: str) -> np.ndarray:
     array = _clean(qid, name)
     if array.dtype.kind in "biuf":
         return _sorted_codes(array)[0]
-    if array.dtype.kind in "cMm":
+    if array.dtype.kind in "cMmV":
         raise TypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
     try:
         codes = np.unique(array, return_inverse=True)[1]
@@ -240,7 +242,13 @@ def encode_queries(qid: Any, name: str) -> np.ndarray:
 
 
 def scores_in_order(scores: Any, name: str) -> np.ndarray:
-    """Scores as floats in their exact order: where rounding would tie them, their ranks."""
+    """Scores as floats in their exact order: where rounding would tie them, their ranks.
+
+    An ordered Categorical has the order of its categories, whether or not they are numbers.
+    """
+    categorical = _categorical(scores)
+    if categorical is not None and categorical.dtype.ordered:
+        return _categorical_codes(categorical, name)[0].astype(float)
     array = as_array(scores, name)
     require_vector(array, name)
     if array.dtype.kind == "O":

@@ -44,6 +44,8 @@ FEW_CLASSES = (
 )
 # Wide enough for probabilities rounded to single precision, narrow enough to catch errors.
 _SUM_TOLERANCE = 1e-6
+# Weights within this factor of one have products that are ordinary numbers.
+_MODERATE = 1e100
 
 
 def check_same_length(n: int, m: int, name_a: str, name_b: str) -> None:
@@ -94,8 +96,14 @@ def check_labels(
     return codes, classes
 
 
-def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np.ndarray | None:
-    """Return non-negative weights with a positive sum, or None for equal weights."""
+def check_weights(
+    sample_weight: Any, n: int, name: str = "sample_weight", *, relative: bool = False
+) -> np.ndarray | None:
+    """Return non-negative weights with a positive sum, or None for equal weights.
+
+    `relative` says that only their ratios count: weights so large or small that products of them
+    would leave the range of floats are then multiplied by a power of two.
+    """
     if sample_weight is None:
         return None
     weights = as_vector(sample_weight, name)
@@ -104,6 +112,10 @@ def check_weights(sample_weight: Any, n: int, name: str = "sample_weight") -> np
         raise ValueError(f"{name} must not be negative, got {weights.min()}")
     if not weights.any():
         raise ValueError(f"{name} must have a positive sum, got weights that are all zero")
+    largest = weights.max()
+    if relative and not 1 / _MODERATE < largest < _MODERATE:
+        with np.errstate(under="ignore"):
+            return np.ldexp(weights, -np.frexp(largest)[1])
     return weights
 
 

@@ -51,12 +51,14 @@ __all__ = [
 # The largest powers of two, and their squares, that are finite floats.
 _MAX_DCG = 1023
 _MAX_OERR = 512
+# Matrices of more classes take more than a gigabyte.
+_MAX_CLASSES = 10_000
 # Beside the largest count, a smaller one would give costs that are no floats.
 _SMALLEST_SHARE = 1e-150
 
 
 def _n_classes(K: Any) -> int:
-    return check_scalar(K, "K", low=2, integer=True)
+    return check_scalar(K, "K", low=2, high=_MAX_CLASSES, integer=True)
 
 
 def constant(K: int) -> np.ndarray:

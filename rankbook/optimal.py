@@ -210,7 +210,12 @@ def _posterior_and_thresholds(
     posterior: Any, thresholds: Any, ordered: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
     p = check_posterior(posterior)
-    return p, check_thresholds(thresholds, ordered=ordered, n=p.shape[-1] - 1)
+    theta = check_thresholds(thresholds, ordered=ordered, n=p.shape[-1] - 1)
+    with np.errstate(over="ignore"):
+        span = np.ptp(theta)
+    if not np.isfinite(span):
+        raise ValueError(f"thresholds must have finite distances, got {theta.tolist()}")
+    return p, theta
 
 
 def orboost_score(posterior: Any, thresholds: Any) -> np.ndarray:

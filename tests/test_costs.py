@@ -146,6 +146,14 @@ def test_bad_input(call, error, message):
 
 
 @pytest.mark.parametrize(
+    "make", [costs.constant, costs.linear, costs.dcg, lambda K: costs.ordinal(K, "absolute")]
+)
+def test_more_classes_than_a_matrix_can_hold_are_refused(make):
+    with pytest.raises(ValueError, match="K must be at least 2 and at most 10000, got 1000000"):
+        make(10**6)
+
+
+@pytest.mark.parametrize(
     ("make", "K"), [(costs.dcg, 1023), (lambda K: costs.ordinal(K, "oerr"), 512)]
 )
 def test_powers_of_two_are_finite_or_refused(make, K):

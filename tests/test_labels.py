@@ -126,6 +126,9 @@ def test_an_undeclared_order_is_refused_and_both_ways_are_shown(y):
         ([0, 1], np.ma.array([0, 1], mask=[0, 1]), ValueError, "labels must not hold masked"),
         ([0, 1], "01", TypeError, "labels must list the classes"),
         ([0, 1], 2, TypeError, "labels must list the classes"),
+        ([0, 1], {0, 1}, TypeError, "labels must list the classes, lowest first, got the set"),
+        (["a", "b"], frozenset("ab"), TypeError, "labels must list the classes, lowest first"),
+        ([0, np.ma.masked], None, ValueError, "y must not hold masked"),
         ([0, 7], [0, 1], ValueError, r"y holds \[7\], not among labels"),
         (["a", "b"], ["a", "c"], ValueError, r"y holds \['b'\], not among labels"),
         (np.array([[1], 2], object), [1, 2], TypeError, "y must hold labels that can be compared"),
@@ -166,6 +169,9 @@ def test_bad_labels(y, labels, error, message):
         ([Fraction(1, 3), Fraction(1, 3) + Fraction(1, 10**30)], [0, 1]),
         (np.array([1, 1 + np.finfo(np.longdouble).eps], np.longdouble), [0, 1]),
         (pd.Series([1_700_000_000_000_000_001, 1_700_000_000_000_000_000]), [1, 0]),
+        (pd.Categorical([1, 9, 3], categories=[9, 3, 1], ordered=True), [2, 0, 1]),
+        (pd.Series([1, 9], dtype=pd.CategoricalDtype(["low", 9, 1], ordered=True)), [1, 0]),
+        (pd.Categorical([1, 9, 3], categories=[9, 3, 1]), [0, 2, 1]),
     ],
 )
 def test_scores_are_compared_exactly(scores, order):
@@ -197,6 +203,8 @@ def test_queries():
         (lambda: check_qid([1, np.nan], 2), ValueError, "qid must be finite"),
         (lambda: check_qid(np.array([1, "a"], object), 2), TypeError, "qid must hold identifiers"),
         (lambda: check_qid(np.array([1j, 1]), 2), TypeError, "qid must hold numbers or text"),
+        (lambda: check_qid([1, np.inf], 2), ValueError, "qid must be finite"),
+        (lambda: check_qid(np.zeros(2, "V4"), 2), TypeError, "qid must hold numbers or text"),
         (lambda: check_qid([0, 1], 2, group=[2]), ValueError, "qid and group say the same"),
         (lambda: check_qid(None, 2, group=[2, 1]), ValueError, "group must sum to the number of"),
         (lambda: check_group([1.0]), TypeError, "group must hold the queries' sizes"),

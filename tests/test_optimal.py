@@ -348,6 +348,21 @@ def test_svor_moves_with_the_thresholds_and_mirrors():
 
 
 @pytest.mark.parametrize(
+    "function",
+    [
+        o.orboost_score,
+        o.proportional_odds_score,
+        lambda p, theta: o.svor_interval(p, theta, "implicit"),
+    ],
+)
+def test_thresholds_whose_distances_overflow_are_refused(function):
+    posterior = [[0.1, 0.2, 0.3, 0.4]]
+    with pytest.raises(ValueError, match="thresholds must have finite distances"):
+        function(posterior, [-1e308, 0.0, 1e308])
+    assert np.isfinite(function(posterior, [-8e307, 0.0, 8e307])).all()
+
+
+@pytest.mark.parametrize(
     ("call", "error", "message"),
     [
         (lambda: o.bayes_score([0.5, 0.6]), ValueError, "posterior must sum to one"),

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankbook.metrics._counting import Sample, error_rows, ordered, rate_rows, running_sum
+from rankbook.metrics._counting import (
+    Sample,
+    error_rows,
+    ordered,
+    query_units,
+    rate_rows,
+    running_sum,
+)
 
 __all__ = ["constant_errors", "equal_class_errors", "scale_errors"]
 
@@ -64,6 +71,7 @@ class _Blocks:
     query: np.ndarray
     block: np.ndarray  # the position at which the item's block begins
     place: np.ndarray | None
+    in_units: bool  # whether sums are taken in units of each query's own
 
     def split(self, high: np.ndarray) -> _Blocks:
         """Every block in two, the items with bit 0 first, in the order they had."""
@@ -71,15 +79,18 @@ class _Blocks:
         values = (self.codes, self.weights, self.group, self.query, block)
         codes, weights, group, query, block = (_reorder(v, move) for v in values)
         place = None if self.place is None else _reorder(self.place, move)
-        return _Blocks(codes, weights, group, query, block, place)
+        return _Blocks(codes, weights, group, query, block, place, self.in_units)
 
     def errors(self, low: np.ndarray, high: np.ndarray, ties: float, n_queries: int) -> np.ndarray:
         """Misranked pairs within blocks, of items with weights `low` and `high`, by query."""
         is_start = np.ones(low.size, dtype=bool)
         is_start[1:] = (self.group[1:] != self.group[:-1]) | (self.block[1:] != self.block[:-1])
         starts = np.flatnonzero(is_start)
-        seen = running_sum(high)
+        units = query_units(high, self.query, n_queries) if self.in_units else None
+        seen = running_sum(high if units is None else high / units)
         below = seen[starts] - seen[self.block[starts]]
+        if units is not None:
+            below *= units[starts]
         level = np.add.reduceat(high, starts)
         values = np.add.reduceat(low, starts) * (below + ties * level)
         return np.bincount(self.query[starts], weights=values, minlength=n_queries)
@@ -98,14 +109,16 @@ def _bitwise_errors(sample: Sample, ties: float, place: np.ndarray | None) -> np
     counts if the item with bit 0 has the larger score; then each block is split in two, its order
     kept. With places, a pair counts its distance by way of the lowest place in the high half: the
     two parts are never negative, and do not cancel. Sums run on from block to block, though, so
-    that errors of rounding are relative to the distances in all blocks of a bit, not in one.
+    that errors of rounding are relative to the distances in all blocks of a bit and a query, not
+    in one.
     """
     data, n_queries = ordered(sample), sample.n_queries
     query = data.item_query()
     block = np.searchsorted(query, np.arange(n_queries))[query]
     if place is not None:
         place = place[sample.cells.of_items(data.codes, data.query)]
-    items = _Blocks(data.codes, data.item_weights(), data.group, query, block, place)
+    in_units = data.query is not None and not (data.weights is None and place is None)
+    items = _Blocks(data.codes, data.item_weights(), data.group, query, block, place, in_units)
     errors = np.zeros(n_queries)
     for bit in range((sample.n_classes - 1).bit_length() - 1, -1, -1):
         high = (items.codes >> bit & 1).astype(bool)

@@ -192,11 +192,15 @@ def distinct_score_mass(sample: Sample) -> np.ndarray:
     """Total weight of the pairs with different scores, per query."""
     data = sample.in_order
     starts = data.starts
+    mass = np.add.reduceat(data.item_weights(), starts)
     query = data.item_query()[starts]
-    group = np.add.reduceat(data.item_weights(), starts)
-    below = running_sum(group)[:-1]
+    if data.weights is not None:
+        groups = np.arange(starts.size)
+        return Cells(query, groups, mass, sample.n_queries, starts.size).pair_weight()
+    # Counts are exact in one running sum.
+    below = running_sum(mass)[:-1]
     below -= below[np.searchsorted(query, np.arange(sample.n_queries))][query]
-    return np.bincount(query, weights=group * below, minlength=sample.n_queries)
+    return np.bincount(query, weights=mass * below, minlength=sample.n_queries)
 
 
 def running_sum(values: np.ndarray) -> np.ndarray:
@@ -204,6 +208,17 @@ def running_sum(values: np.ndarray) -> np.ndarray:
     total = np.zeros(values.size + 1)
     np.cumsum(values, out=total[1:])
     return total
+
+
+def query_units(values: np.ndarray, query: np.ndarray, n_queries: int) -> np.ndarray:
+    """The sum of the values in the query of each, 1 in place of zero.
+
+    Running sums over all queries are taken in these units: a light query would drown in those
+    before it.
+    """
+    sums = np.bincount(query, weights=values, minlength=n_queries)
+    sums[sums == 0] = 1.0
+    return sums[query]
 
 
 def error_rows(sample: Sample, ties: float) -> Iterator[tuple[int, np.ndarray]]:
@@ -267,6 +282,7 @@ def _cumulative_rows(
 ) -> Iterator[tuple[int, np.ndarray]]:
     weights, query = data.item_weights(), data.item_query()
     starts, group = data.starts, data.group
+    in_units = data.weights is not None and data.query is not None
     ends = np.append(starts[1:], weights.size)
     query_end = np.searchsorted(query, np.arange(sample.n_queries), side="right")[query[starts]]
     cells = sample.cells
@@ -275,7 +291,13 @@ def _cumulative_rows(
     else:
         cell, size, wanted = cells.keys_of_items(data.codes, data.query)
     for j in np.unique(cells.label)[:-1].tolist():
-        seen = running_sum(np.where(data.codes == j, weights, 0.0))
+        own = np.where(data.codes == j, weights, 0.0)
+        if in_units:
+            units = query_units(own, query, sample.n_queries)
+            own /= units
+        seen = running_sum(own)
         before, after = seen[starts], seen[ends]
         error = (seen[query_end] - after) + ties * (after - before)
+        if in_units:
+            error *= units[starts]
         yield j, np.bincount(cell, weights * error[group], minlength=size)[wanted]

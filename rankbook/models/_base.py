@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,10 @@ from rankbook._arrays import as_array
 from rankbook._validation import FEW_CLASSES, check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
-__all__ = ["LinearRankerMixin", "RankerMixin", "check_items"]
+__all__ = ["LinearRankerMixin", "RankerMixin", "check_items", "label_values"]
+
+# Squares of larger labels, and sums of those, are beyond the range of floats.
+_LARGEST_LABEL = 1e150
 
 
 def check_items(estimator: Any, X: Any, **options: Any) -> Any:
@@ -21,6 +26,22 @@ def check_items(estimator: Any, X: Any, **options: Any) -> Any:
         if isinstance(values, (list, tuple, np.ma.MaskedArray)):
             as_array(values, name)
     return validate_data(estimator, X, **options)
+
+
+def label_values(classes: np.ndarray) -> np.ndarray:
+    """What labels count as numbers: themselves if they are numbers that rise, else 0..K-1."""
+    if not all(isinstance(label, (Real, Decimal)) for label in classes.tolist()):
+        return np.arange(len(classes), dtype=float)
+    values = classes.astype(float)
+    if not (np.diff(values) > 0).all():  # the order was declared, and is another one
+        return np.arange(len(classes), dtype=float)
+    largest = np.abs(values).max()
+    if largest > _LARGEST_LABEL:
+        raise ValueError(
+            f"y must hold labels of at most {_LARGEST_LABEL:.0e} in size, as they count as "
+            f"numbers, got {largest:.1e}"
+        )
+    return values
 
 
 class RankerMixin:

@@ -149,7 +149,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
         rng = check_rng(self.random_state, "random_state")
         X = check_items(self, X, dtype=np.float64, ensure_min_samples=2)
         codes = self._encode_labels(y, len(X))
-        weight = check_weights(sample_weight, len(X))
+        weight = check_weights(sample_weight, len(X), relative=True)
         weight = np.ones(len(X)) if weight is None else weight
         if query is not None:
             check_same_length(len(query), len(X), "qid", "X")

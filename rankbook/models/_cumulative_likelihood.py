@@ -33,6 +33,9 @@ _LARGEST_GAIN = 4.0 * _GAIN
 # Steps by a part's Hessian end where one gains more than this share of what the last one did.
 _SLOWEST = 0.1
 
+# Squares of what is left of a coefficient are within the range of floats.
+_LARGEST_PENALTY = 1e150
+
 
 class Likelihood:
     """Minus the weighted log-likelihood plus the ridge term, in standardised parameters.
@@ -48,7 +51,9 @@ class Likelihood:
         p, q, m, r = self.sizes = design.sizes
         self.first = p
         self.penalty = np.zeros(design.n_parameters)
-        self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
+        with np.errstate(over="ignore"):  # columns so small that their coefficients are zero
+            self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
+        self.penalty = np.minimum(self.penalty, _LARGEST_PENALTY)
         for k in range(m):
             here = self._own(k)
             self.penalty[here][:q] = (

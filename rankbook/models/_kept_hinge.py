@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankbook._progress import Report
-from rankbook.models._hinge_descent import descend
+from rankbook.models._hinge_descent import Descended, descend
 from rankbook.models._hinge_stages import AllPairs, Pairs, Point, SomePairs, Stage
 from rankbook.models._pair_fit import coarser
 from rankbook.models._pair_objective import Fit, PairRisk, better, stopped, strong_convexity_gap
@@ -24,6 +24,8 @@ from rankbook.models._pair_objective import Fit, PairRisk, better, stopped, stro
 __all__ = ["minimize_kept_hinge"]
 
 _FIRST_WIDTH, _SMALLEST_WIDTH = 0.3, 1e-10
+# Where the ridge is weak the first step needs the curvature of pairs: at zero all are that short.
+_WEAK, _WIDE = 1e-4, 2.0
 # After a start from fewer items, whose own widths came down to this.
 _LATER_WIDTH = 0.03
 # The gap to reach, if `tol` asks for less: the last stages are the cheapest.
@@ -88,7 +90,9 @@ class _Search:
                 break
             moved = self._moved(stage, point, slope, gap)
             if moved is not None:
-                point, self.n_iter = moved, self.n_iter + 1
+                # Not step by step: after a long one the margins would keep its rounding.
+                point = stage.point(moved.coef, 1.0 - pairs.margins(moved.coef))
+                self.n_iter += 1
             elif stage.width < _SMALLEST_WIDTH:
                 break
             else:
@@ -150,23 +154,24 @@ def minimize_kept_hinge(
     if aim is None:
         aim = min(tol, _GAP) if tol < _COARSE_GAP else tol
     first = None
+    # No dual value is below zero, that of no pair.
+    at_zero = risk.sums.total * float(risk.sums.loss(0.0)) / risk.sums.different
+    best = Fit(np.zeros(len(risk.ridge)), at_zero, at_zero, 0, "", False)
     if (risk.sums.n_kept or 0) > _PAIRS_OF_SORT * risk.design.shape[0]:
         close = _BY_STEPS if aim < _BY_STEPS else 0.0
         first = descend(risk.unkept(), aim, max_iter, report, close)
-    if first is not None and _ended(first.fit, aim, max_iter):
-        return _result(first.fit, first.fit.n_iter, tol, max_iter)
-    pairs = AllPairs(risk)
-    # No dual value is below zero, that of no pair.
-    at_zero = pairs.sum(np.ones(len(pairs.upper)))
-    best = Fit(np.zeros(len(risk.ridge)), at_zero, at_zero, 0, "", False)
-    search = _Search(pairs, aim, max_iter, report, best)
+    n_iter = 0
     if first is not None:
-        search.best, search.n_iter = better(best, first.fit), first.fit.n_iter
+        best, n_iter = better(best, first.fit), first.fit.n_iter
+        if _ended(replace(best, n_iter=n_iter), aim, max_iter):
+            return _result(best, n_iter, tol, max_iter)
+    pairs = AllPairs(risk)
+    search = _Search(pairs, aim, max_iter, report, best, n_iter)
     sure = first is not None and first.left <= _SURE * first.fit.value
     if first is not None and sure:
         stage, point = _near_kink(pairs, first.fit.coef)
     else:
-        coef, width = _start(risk, max_iter) if first is None else (first.fit.coef, _LATER_WIDTH)
+        coef, width = _start(risk, max_iter) if first is None else _after(first)
         stage = Stage(pairs, 0.0, width)
         point = stage.point(coef, 1.0 - pairs.margins(coef))
         stage, point = search.over_all(stage, point, _ROUGH_GAP)
@@ -181,8 +186,15 @@ def _start(risk: PairRisk, max_iter: int) -> tuple[np.ndarray, float]:
     """Coefficients and a width that suits them, from a tenth of the items where there are many."""
     coarse = coarser(risk)
     if coarse is None or coarse.sums.n_kept is None:
-        return np.zeros(len(risk.ridge)), _FIRST_WIDTH
+        weak = risk.ridge.min() < _WEAK
+        return np.zeros(len(risk.ridge)), _WIDE if weak else _FIRST_WIDTH
     return minimize_kept_hinge(coarse, _COARSE_GAP, max_iter).coef, _LATER_WIDTH
+
+
+def _after(first: Descended) -> tuple[np.ndarray, float]:
+    """The same from where steps by sorting came."""
+    far = first.left > _ROUGH_GAP * first.fit.value
+    return first.fit.coef, _WIDE if far else _LATER_WIDTH
 
 
 def _ended(fit: Fit, aim: float, max_iter: int) -> bool:

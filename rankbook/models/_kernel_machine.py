@@ -22,6 +22,8 @@ __all__ = ["KernelMachine"]
 _BLOCK = 2**22
 # Coefficients of up to C cancel in scores of about one: beyond this, too many digits are lost.
 _LARGE = 1e9
+# A hinge's weight may be so many powers of ten from one, either way.
+_ORDERS = 100
 
 
 # What the docstrings of machines share.
@@ -93,8 +95,13 @@ class KernelMachine(RankerMixin, BaseEstimator):
         """Whether the kernel is one of those named."""
         return isinstance(self.kernel, str) and self.kernel in names
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-        """The kernel matrix, codes and weights of the items that have a weight."""
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, degree: int
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """The kernel matrix, codes and weights of the items that have a weight.
+
+        A hinge weighs C times a product of so many weights as `degree` says.
+        """
         self._check_parameters()
         items: Any = check_items(
             self, X, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2
@@ -104,6 +111,12 @@ class KernelMachine(RankerMixin, BaseEstimator):
         codes = self._encode_labels(y, items.shape[0])
         weight = check_weights(sample_weight, codes.size)
         weight = np.ones(codes.size) if weight is None else weight
+        heaviest = np.log10(self.C) + degree * np.log10(weight.max())
+        if abs(heaviest) > _ORDERS:
+            raise ValueError(
+                f"C times sample_weight must be between 1e-{_ORDERS} and 1e{_ORDERS} for the "
+                f"heaviest hinge, got about 1e{heaviest:.0f}"
+            )
         mass = np.bincount(codes, weight, len(self.classes_))
         if not (mass > 0).all():
             missing = self.classes_[mass == 0].tolist()

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from rankbook import costs
-from rankbook._arrays import as_float, require_finite
+from rankbook._arrays import as_float, require_finite, require_normal
 from rankbook._validation import check_choice, check_rng, check_weights
 from rankbook.exceptions import LabelCostWarning
 from rankbook.models._base import RankerMixin, check_items
@@ -153,6 +153,8 @@ class COCR(RankerMixin, BaseEstimator):
     def _fit_boundaries(
         self, base: Any, X: Any, codes: np.ndarray, weights: np.ndarray, steps: np.ndarray
     ) -> list:
+        if is_least_squares(base):
+            require_normal(X, "X")
         if is_least_squares(base) and not sp.issparse(X) and self.weighting == "sample_weight":
             moments = ClassMoments.of(X, codes, weights / weights.max(), len(steps))
             solutions = moments.boundary_regressions(steps, intercept=base.fit_intercept)

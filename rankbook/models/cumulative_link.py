@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 
+from rankbook._arrays import require_normal
 from rankbook._links import LINKS, Link
 from rankbook._progress import check_verbose, newton_callback, progress
 from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
@@ -312,6 +313,9 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         if before is not None:
             self.classes_ = before
         weights, offset = check_weights(sample_weight, n), check_offset(offset, n)
+        require_normal(X, "X")
+        if weights is not None:
+            require_normal(weights, "sample_weight")
         kept = np.arange(n)
         if weights is not None and not np.all(weights > 0):
             kept = np.flatnonzero(weights)

@@ -21,6 +21,9 @@ from rankbook.models._tree_text import tree_text
 
 __all__ = ["ModelTree"]
 
+# Powers below this one tell all positive deviations from zero, and nothing else.
+_SMALLEST_POWER = 1e-30
+
 _ITEMS = """
 X : array-like of shape (n, p)
     Items.
@@ -143,6 +146,7 @@ class ModelTree(RegressorMixin, BaseEstimator):
         pruned = check_flag(self.pruned, "pruned")
         smoothed = check_flag(self.smoothed, "smoothed")
         power = check_scalar(self.split_power, "split_power", low=0, high=2, strict_low=True)
+        power = max(power, _SMALLEST_POWER)
         check_choice(self.weighting, ("copies", "importance"), "weighting")
         items, target = check_items(self, X, y=y, dtype=np.float64, y_numeric=True)
         target = np.asarray(target, dtype=np.float64)

@@ -163,7 +163,7 @@ class RankBoundarySVM(KernelMachine):
         RankBoundarySVM
             The fitted estimator.
         """
-        matrix, codes, weight = self._prepare(X, y, sample_weight)
+        matrix, codes, weight = self._prepare(X, y, sample_weight, 2)
         n_classes = len(self.classes_)
         reach = n_classes - 1
         if self.max_rank_difference is not None:
@@ -179,7 +179,9 @@ class RankBoundarySVM(KernelMachine):
             sample_weight=weight,
             labels=np.arange(n_classes),
         )
-        with progress(self.verbose, _MAX_ITER) as report:
+        # Where kernels are close to overflow the best point that is finite counts.
+        quiet = np.errstate(over="ignore", invalid="ignore")
+        with progress(self.verbose, _MAX_ITER) as report, quiet:
             beta, f = self._minimize(matrix, sums, _Listing(codes, weight, reach), report)
         self._store(matrix, beta, codes)
         self.thresholds_ = _between_neighbours(f, codes, weight, n_classes) + self._offset

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankbook._docs import documented
+from rankbook.models._base import label_values
 from rankbook.models._boosting import BOOSTING_ATTRIBUTES, BOOSTING_PARAMETERS, BoostedRanker
 from rankbook.models._boosting_risks import SquaredRisk
 
@@ -19,7 +20,8 @@ class RegressionBoost(BoostedRanker):
     r"""Boosted regression of the labels, which ranks by an estimate of :math:`E(Y \mid x)`.
 
     It lowers the mean of :math:`(y - f(x))^2` by adding weak learners to f. Labels that are numbers
-    count as they are, others as 0, 1, ..., K-1 (Uematsu and Lee, 2013, section 6.2, REG).
+    count as they are, unless another order than theirs was declared; others as 0, 1, ..., K-1
+    (Uematsu and Lee, 2013, section 6.2, REG).
 
     Parameters
     ----------
@@ -46,7 +48,5 @@ class RegressionBoost(BoostedRanker):
     def _objective(
         self, codes: np.ndarray, weight: np.ndarray, query: np.ndarray | None
     ) -> SquaredRisk:
-        classes = self.classes_
-        numeric = np.issubdtype(classes.dtype, np.number) or classes.dtype == bool
-        values = classes.astype(float) if numeric else np.arange(len(classes), dtype=float)
+        values = label_values(self.classes_)
         return SquaredRisk(values[codes], weight)

@@ -146,7 +146,7 @@ class SVOR(KernelMachine):
             The fitted estimator.
         """
         check_choice(self.constraints, ("implicit", "explicit", "free"), "constraints")
-        matrix, codes, weight = self._prepare(X, y, sample_weight)
+        matrix, codes, weight = self._prepare(X, y, sample_weight, 1)
         program = svor_program(codes, len(self.classes_), self.C * weight, self.constraints)
         with progress(self.verbose, _MAX_ITER, "Interior point") as report:
             found = solve(

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 
 from rankbook._pair_counts import pair_weight
 from rankbook._validation import check_qid, check_same_length, check_scalar, check_weights
-from rankbook.models._base import LinearRankerMixin, check_items
+from rankbook.models._base import LinearRankerMixin, check_items, label_values
 from rankbook.models._normal_equations import ridge_solve
 
 __all__ = ["ValueRegularizedRanker"]
@@ -59,7 +59,8 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
     objective_ : float
         The minimum.
     n_pairs_ : int or float
-        The number `N` of pairs, or their total weight.
+        The number `N` of pairs, or their total weight; of weights beyond 1e-100 to 1e100, in the
+        unit that brings the largest to about one.
     classes_ : ndarray
         The labels, lowest first, after `fit` only.
     n_features_in_ : int
@@ -137,11 +138,8 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
         grades = self._grades()[codes]
         queries = check_qid(qid, n, group=group)
         queries = np.zeros(n, dtype=np.intp) if queries is None else queries
-        weights = check_weights(sample_weight, n)
-        with np.errstate(over="ignore"):
-            n_pairs = float(pair_weight(codes, weights, queries).sum())
-        if not np.isfinite(n_pairs):
-            raise ValueError("sample_weight must give pairs a finite total weight")
+        weights = check_weights(sample_weight, n, relative=True)
+        n_pairs = float(pair_weight(codes, weights, queries).sum())
         n_pairs = n_pairs if weights is not None else int(n_pairs)
         if n_pairs <= 0:
             raise ValueError(
@@ -157,8 +155,8 @@ class ValueRegularizedRanker(LinearRankerMixin, BaseEstimator):
 
     def _grades(self) -> np.ndarray:
         """What a label counts: itself if it is a number whose order was not declared."""
-        if self.labels is None and self.classes_.dtype.kind in "fiub":
-            return self.classes_.astype(float)
+        if self.labels is None:
+            return label_values(self.classes_)
         return np.arange(len(self.classes_), dtype=float)
 
     def fit_pairs(

@@ -122,7 +122,8 @@ class JointBumps(WeakLearners):
     @staticmethod
     def evaluate(rows: np.ndarray, X: np.ndarray, bandwidth: float) -> np.ndarray:
         """Values of bumps with these centres."""
-        return np.exp(cdist(X, rows, "sqeuclidean") / (-2.0 * bandwidth))
+        with np.errstate(over="ignore"):  # far items, of which a bump is zero
+            return np.exp(cdist(X, rows, "sqeuclidean") / (-2.0 * bandwidth))
 
 
 def _low_rank_factor(square: np.ndarray) -> np.ndarray | None:

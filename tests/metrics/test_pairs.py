@@ -259,6 +259,27 @@ def test_light_classes_beside_heavy_ones_keep_their_rates():
         auc([0, 1, 0], [1, 2, 3], sample_weight=[1e-320, 1e300, 1e-320])
 
 
+@pytest.mark.parametrize("metric", [pairwise_risk, *U, kendall_tau])
+@pytest.mark.parametrize("heavy", [0, 1])
+@pytest.mark.parametrize("n_classes", [3, 15])
+def test_light_items_keep_their_part_whatever_queries_come_before(metric, n_classes, heavy):
+    """A heavy item makes its query's pairs with light ones: only ratios within a query count."""
+    rng = np.random.default_rng(1)
+    y = np.append(np.arange(n_classes), rng.integers(0, n_classes, 6))
+    scores, weights = rng.integers(0, 5, y.size), np.full(y.size, 1e-18)
+    weights[heavy] = 1.0
+    expected = metric(y, scores, sample_weight=weights)
+    others = np.repeat([0, 1], y.size)
+    got = metric(
+        np.tile(y, 3),
+        np.tile(scores, 3),
+        sample_weight=np.concatenate([np.ones(2 * y.size), weights]),
+        qid=np.append(others, np.full(y.size, 2)),
+    )
+    plain = metric(y, scores)
+    assert got == pytest.approx((2 * plain + expected) / 3, rel=1e-12)
+
+
 def test_many_classes_and_queries_cost_what_occurs():
     """Every label of its own, in many queries: nothing is classes times classes or queries."""
     rng = np.random.default_rng(0)

@@ -52,6 +52,64 @@ def test_objective_is_that_of_the_formula():
     np.testing.assert_allclose(fit.objective_, value, rtol=1e-12)
 
 
+def test_many_columns_and_a_weak_ridge_are_no_obstacle():
+    """At zero all pairs are as short as can be: the first step needs their curvature."""
+    X, y, qid = sample(n_queries=20, size=12, p=60)
+    fit = ranker(1e-6).fit(X, y, qid=qid)
+    assert fit.dual_gap_ <= 1e-10
+    upper, lower = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    m, p = len(upper), X.shape[1]
+    program = linprog(
+        np.append(np.zeros(p), np.full(m, 1 / m)),
+        A_ub=-np.hstack([X[upper] - X[lower], np.eye(m)]),
+        b_ub=-np.ones(m),
+        bounds=[(None, None)] * p + [(0, None)] * m,
+    )
+    penalty = 0.5e-6 * (fit.coef_ @ fit.coef_)
+    assert program.fun <= fit.objective_ <= program.fun + 100 * penalty
+    np.testing.assert_allclose(fit.objective_, program.fun, rtol=1e-4)
+
+
+def test_an_objective_close_to_zero_is_that_of_its_coefficients(monkeypatch):
+    """Long steps, as the first is where no pair has curvature, leave no rounding in the margins."""
+    monkeypatch.setattr(kept_hinge, "_WIDE", 0.3)
+    X, y, qid = sample(n_queries=10, size=30, p=200)
+    with pytest.warns(ConvergenceWarning):
+        fit = ranker(1e-8).fit(X, y, qid=qid)
+    upper, lower = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    hinge = np.maximum(1 - (X[upper] - X[lower]) @ fit.coef_, 0).mean()
+    value = hinge + 0.5e-8 * fit.coef_ @ fit.coef_
+    np.testing.assert_allclose(fit.objective_, value, rtol=1e-7)
+
+
+def far_out(p, seed=0):
+    """Queries of 64 pairs an item, with columns in which a few rows are far from the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_cauchy((320, p))
+    scores = X @ rng.normal(size=p)
+    y = np.digitize(scores, np.quantile(scores, [0.2, 0.4, 0.6, 0.8]))
+    return X, y, np.repeat(np.arange(4), 80)
+
+
+def test_steps_by_sorting_that_do_not_come_far_are_gone_on_with(monkeypatch):
+    X, y, qid = far_out(60)
+    fit = ranker(1e-4).fit(X, y, qid=qid)
+    assert fit.dual_gap_ <= 1e-10 and fit.n_iter_ < 200
+    monkeypatch.setattr(kept_hinge, "_PAIRS_OF_SORT", np.inf)
+    other = ranker(1e-4, max_iter=1000).fit(X, y, qid=qid)
+    np.testing.assert_allclose(fit.objective_, other.objective_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_iter", [1, 2])
+def test_the_gap_is_never_more_than_the_objective(max_iter):
+    """No loss is below zero, however few the steps."""
+    X, y, qid = far_out(20)
+    with pytest.warns(ConvergenceWarning):
+        fit = ranker(1e-4, max_iter=max_iter).fit(X, y, qid=qid)
+    assert fit.n_iter_ == max_iter
+    assert fit.objective_ < 1 and 0 < fit.dual_gap_ <= 1
+
+
 def test_a_weak_ridge_gives_the_linear_program():
     X, y, qid = sample(n_queries=15, p=3)
     upper, lower = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))

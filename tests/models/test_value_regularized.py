@@ -436,11 +436,6 @@ def test_group_sizes_are_queries(data):
         ValueRegularizedRanker().fit(X, y, np.ones(40))
 
 
-def test_weights_whose_products_leave_the_floats_are_refused():
-    with pytest.raises(ValueError, match="sample_weight must give pairs a finite total weight"):
-        ValueRegularizedRanker().fit([[0.0], [1.0]], [0, 1], sample_weight=[1e200, 1e200])
-
-
 def test_gradients_that_do_not_converge_are_told(monkeypatch):
     monkeypatch.setattr(_normal_equations, "cg", lambda *_, **__: (np.zeros(2), 40))
     with pytest.raises(RuntimeError, match="did not converge in 40 steps; raise alpha"):
