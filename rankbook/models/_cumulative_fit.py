@@ -85,9 +85,13 @@ class Fitted:
 
     @cached_property
     def bread(self) -> np.ndarray:
-        """Inverse of the Hessian across what is not identified."""
+        """Inverse of the Hessian across what is not identified; NaN where it has none."""
         inner = self.across.T @ self.hessian @ self.across
-        return self.across @ cho_solve(cho_factor(inner), self.across.T)
+        try:
+            return self.across @ cho_solve(cho_factor(inner), self.across.T)
+        except LinAlgError:
+            # A fit with scale effects may end on its way, where the likelihood is not concave.
+            return np.full_like(self.hessian, np.nan)
 
     @cached_property
     def identified(self) -> np.ndarray:

@@ -42,6 +42,8 @@ class Precision:
         """
         factor = self.jacobian[rows]
         covariance = factor @ self.inner @ factor.T
+        if np.isnan(covariance).any():
+            return np.nan, len(rows)
         unit = np.sqrt(np.maximum(np.diagonal(covariance), 0.0))
         unit = np.where(unit > 0.0, unit, 1.0)
         free = self.free[rows] / unit[:, None]

@@ -126,7 +126,8 @@ class PredictionMixin:
         X = self._check_items(X)
         if not len(self.nominal_coef_) and not len(self.scale_coef_):
             return self._location(X, offset)
-        survival = np.exp(self._check_link().log_sf(self._ends(X, offset).z))
+        with np.errstate(over="ignore", divide="ignore"):
+            survival = np.exp(self._check_link().log_sf(self._ends(X, offset).z))
         return survival.sum(axis=1)
 
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
@@ -189,7 +190,8 @@ class PredictionMixin:
             A column for each class but the last, and their standard errors.
         """
         ends = self._ends(self._check_items(X), offset)
-        probabilities = np.exp(self._check_link().log_cdf(ends.z))
+        with np.errstate(over="ignore", divide="ignore"):
+            probabilities = np.exp(self._check_link().log_cdf(ends.z))
         if not return_std:
             return probabilities
         return probabilities, self._errors(X, offset, classes=False)
@@ -200,7 +202,8 @@ class PredictionMixin:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", CrossingWarning)
             ends = self._ends(X, offset)
-        density = np.exp(self._check_link().log_pdf(ends.z))
+        with np.errstate(over="ignore"):
+            density = np.exp(self._check_link().log_pdf(ends.z))
         m = density.shape[1]
         result = np.empty((X.shape[0], m + 1 if classes else m))
         for a in range(0, X.shape[0], _CHUNK):

@@ -237,7 +237,7 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         if cluster is not None and self.covariance != "robust":
             raise ValueError('cluster needs covariance="robust"')
         design, kept, self.classes_ = self._design(X, y, sample_weight, offset, reset=True)
-        groups = check_qid(cluster, len(y), "cluster")
+        groups = None if cluster is None else check_qid(cluster, len(y), "cluster")
         if groups is not None:
             groups = np.unique(groups[kept], return_inverse=True)[1]
             if groups.max() == 0:

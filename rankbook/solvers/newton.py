@@ -311,7 +311,7 @@ def _dense_step(hessian: np.ndarray, gradient: np.ndarray) -> np.ndarray:
                 return step
         except LinAlgError:
             pass
-        ridge = max(10.0 * ridge, 1e-12 * scale)
+        ridge = max(10.0 * ridge, 1e-12 * scale, np.finfo(float).tiny)
 
 
 def _truncated_cg(

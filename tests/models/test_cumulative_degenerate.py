@@ -234,3 +234,17 @@ def test_a_step_that_sends_a_threshold_far_away_ends_well(link):
     # Without an error the classes are certain, and the likelihood is one.
     assert -1e-9 < model.log_likelihood_ <= 0.0
     assert np.array_equal(model.predict(x), y) and np.isnan(model.standard_errors_).all()
+
+
+@pytest.mark.parametrize("link", ["logit", "probit"])
+@pytest.mark.parametrize("covariance", ["hessian", "robust"])
+def test_a_separated_scale_effect_is_fitted_without_errors(link, covariance):
+    """The likelihood is not concave where such a fit ends, so that its Hessian has no inverse."""
+    x = np.random.default_rng(3).normal(size=(12, 1)).round(1)
+    y = np.digitize(3 * x[:, 0], [-2, 2])
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink(link, scale=[0], covariance=covariance).fit(x, y)
+    assert np.isfinite(model.params_).all() and np.isfinite(model.log_likelihood_)
+    assert np.isnan(model.standard_errors_[:3]).all()
+    if covariance == "robust":
+        assert np.isnan(model.drop1().values[0, 0])

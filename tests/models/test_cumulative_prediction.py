@@ -132,3 +132,18 @@ def test_residuals_far_out_are_finite():
         for label in (0, 4):
             residuals = model.surrogate_residuals(far, np.full(3, label), rng=0)
             assert np.isfinite(residuals).all()
+
+
+@ALL_LINKS
+def test_items_far_out_have_errors_too(link):
+    """Where e to the score overflows the probabilities are certain, and so are their errors."""
+    X, y = standardised(link=link)
+    model, scaled = CumulativeLink(link).fit(X, y), CumulativeLink(link, scale=[1]).fit(X, y)
+    for sign in (-1.0, 1.0):
+        far = sign * 1e4 * np.ones((1, 3))
+        for prob, errors in (
+            model.predict_proba(far, return_std=True),
+            model.predict_cumulative(far, return_std=True),
+        ):
+            assert np.isfinite(prob).all() and np.isfinite(errors).all()
+        assert np.isfinite(scaled.decision_function(0.1 * far)).all()

@@ -281,3 +281,17 @@ def test_no_parameters():
     result = minimize(Quadratic(np.zeros((0, 0)), np.zeros(0)), np.zeros(0))
     assert result.converged
     assert result.x.shape == (0,)
+
+
+def test_a_hessian_of_subnormal_numbers_ends_too():
+    """A share of its largest entry rounds to zero, and would be added for ever."""
+
+    class Flat:
+        def value(self, x):
+            return float(1e-300 * x.sum())
+
+        def value_gradient_hessian(self, x):
+            return self.value(x), np.full(2, 1e-300), np.full((2, 2), 1e-320)
+
+    result = minimize(Flat(), np.zeros(2), tol=0.0, max_iter=1)
+    assert np.isfinite(result.x).all() and result.n_iter == 1
