@@ -94,6 +94,20 @@ def test_hinges_of_a_weight_out_of_range_are_refused(name):
     np.testing.assert_allclose(fit.decision_function(X), same.decision_function(X), rtol=1e-6)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_numbers_of_any_kind():
+    """Python's integers have no end; None is no number, whatever an array makes of it."""
+    for machine in (models.SVOR, models.RankBoundarySVM):
+        fit = machine(C=2**70).fit(X[:8], Y[:8])
+        assert np.isfinite(fit.objective_)
+    with pytest.raises(ValueError, match="y must be finite, got nan at index 0"):
+        models.ModelTree().fit(X[:8], np.array([None] * 8))
+    large = np.repeat([1e308, -1e308], 4)
+    assert np.isfinite(models.ModelTree().fit(X[:8], large).predict(X)).all()
+    assert np.isfinite(models.UnivariateRanker().fit(large[:, None], large > 0).coef_).all()
+
+
 def test_a_pair_weighs_the_product_of_its_items():
     weight = np.full(45, 1e-60)
     models.SVOR().fit(X, Y, sample_weight=weight)
