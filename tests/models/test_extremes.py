@@ -29,6 +29,14 @@ def test_only_ratios_of_weights_count(name, factor):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [1e-160, 1e160, 1e300])
+def test_a_ridge_beside_weights_of_any_size(factor):
+    model = models.CumulativeLink(link="cauchit", alpha=0.1)
+    expected = model.fit(X, Y).coef_
+    got = model.fit(X, Y, sample_weight=np.full(45, factor)).coef_
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_ratios_of_weights_are_kept():
     weights = np.array([1.0, 3.0, 0.0])
     assert check_weights(weights, 3, relative=True) is weights
