@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from rankbook._arrays import as_array
+from rankbook._arrays import as_array, as_float, require_finite
 from rankbook._validation import FEW_CLASSES, check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
@@ -21,11 +21,14 @@ _LARGEST_LABEL = 1e150
 
 
 def check_items(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, which drops masks in silence and names no ragged list."""
+    """scikit-learn's `validate_data`, which drops masks, names no ragged list and casts None."""
     for name, values in (("X", X), ("y", options.get("y"))):
         if isinstance(values, (list, tuple, np.ma.MaskedArray)):
             as_array(values, name)
-    return validate_data(estimator, X, **options)
+    if isinstance(options.get("y"), np.ndarray) and options["y"].dtype.kind == "O":
+        require_finite(as_float(options["y"], "y"), "y")
+    with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
+        return validate_data(estimator, X, **options)
 
 
 def label_values(classes: np.ndarray) -> np.ndarray:

@@ -33,8 +33,8 @@ _LARGEST_GAIN = 4.0 * _GAIN
 # Steps by a part's Hessian end where one gains more than this share of what the last one did.
 _SLOWEST = 0.1
 
-# Squares of what is left of a coefficient are within the range of floats.
-_LARGEST_PENALTY = 1e150
+# A coefficient whose penalty is so many times the items' weight is zero, and so is its square.
+_LARGEST_PENALTY, _LARGEST = 1e150, 1e305
 
 
 class Likelihood:
@@ -53,7 +53,8 @@ class Likelihood:
         self.penalty = np.zeros(design.n_parameters)
         with np.errstate(over="ignore"):  # columns so small that their coefficients are zero
             self.penalty[:p] = alpha * design.total / design.location.scale / design.location.scale
-        self.penalty = np.minimum(self.penalty, _LARGEST_PENALTY)
+            largest = min(_LARGEST_PENALTY * design.total, _LARGEST)
+        self.penalty = np.minimum(self.penalty, largest)
         for k in range(m):
             here = self._own(k)
             self.penalty[here][:q] = (

@@ -111,7 +111,7 @@ class KernelMachine(RankerMixin, BaseEstimator):
         codes = self._encode_labels(y, items.shape[0])
         weight = check_weights(sample_weight, codes.size)
         weight = np.ones(codes.size) if weight is None else weight
-        heaviest = np.log10(self.C) + degree * np.log10(weight.max())
+        heaviest = np.log10(float(self.C)) + degree * np.log10(weight.max())
         if abs(heaviest) > _ORDERS:
             raise ValueError(
                 f"C times sample_weight must be between 1e-{_ORDERS} and 1e{_ORDERS} for the "

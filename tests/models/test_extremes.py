@@ -29,6 +29,14 @@ def test_only_ratios_of_weights_count(name, factor):
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [1e-160, 1e160, 1e300])
+def test_a_ridge_beside_weights_of_any_size(factor):
+    model = models.CumulativeLink(link="cauchit", alpha=0.1)
+    expected = model.fit(X, Y).coef_
+    got = model.fit(X, Y, sample_weight=np.full(45, factor)).coef_
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 def test_ratios_of_weights_are_kept():
     weights = np.array([1.0, 3.0, 0.0])
     assert check_weights(weights, 3, relative=True) is weights
@@ -92,6 +100,20 @@ def test_hinges_of_a_weight_out_of_range_are_refused(name):
     fit = machine(C=1e-40).fit(X, Y, sample_weight=np.full(45, 1e20))
     same = machine(C=10.0 ** (20 * power - 40)).fit(X, Y)
     np.testing.assert_allclose(fit.decision_function(X), same.decision_function(X), rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_numbers_of_any_kind():
+    """Python's integers have no end; None is no number, whatever an array makes of it."""
+    for machine in (models.SVOR, models.RankBoundarySVM):
+        fit = machine(C=2**70).fit(X[:8], Y[:8])
+        assert np.isfinite(fit.objective_)
+    with pytest.raises(ValueError, match="y must be finite, got nan at index 0"):
+        models.ModelTree().fit(X[:8], np.array([None] * 8))
+    large = np.repeat([1e308, -1e308], 4)
+    assert np.isfinite(models.ModelTree().fit(X[:8], large).predict(X)).all()
+    assert np.isfinite(models.UnivariateRanker().fit(large[:, None], large > 0).coef_).all()
 
 
 def test_a_pair_weighs_the_product_of_its_items():
