@@ -248,3 +248,5 @@ def test_a_separated_scale_effect_is_fitted_without_errors(link, covariance):
     assert np.isnan(model.standard_errors_[:3]).all()
     if covariance == "robust":
         assert np.isnan(model.drop1().values[0, 0])
+        statistic, df = model._precision.wald(model.params_, np.arange(3))
+        assert np.isnan(statistic) and df == 3
