@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankbook._links import Link
+from rankbook._link import Link
 from rankbook.distributed._survey import Columns, Rows
 from rankbook.losses import Loss
 from rankbook.models.blockwise import Likelihood, LinkDesign, MarginRisk, Standardised

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, null_space
 from sklearn.exceptions import ConvergenceWarning
 
-from rankbook._links import Link
+from rankbook._link import Link
 from rankbook.exceptions import CollinearityWarning, CrossingWarning, SeparationWarning
 from rankbook.models._cumulative_degenerate import (
     Recession,

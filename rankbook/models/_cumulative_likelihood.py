@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankbook._links import Link, Terms
+from rankbook._link import Link, Terms
 from rankbook.models._cumulative_design import Block, Design
 from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import NewtonResult, minimize

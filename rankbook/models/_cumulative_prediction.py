@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from rankbook._links import LINKS, Link
+from rankbook._link import Link
+from rankbook._links import LINKS
 from rankbook._validation import check_choice, check_rng, check_same_length, check_scores
 from rankbook.exceptions import CrossingWarning
 from rankbook.models._base import check_items

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import chdtrc
 
-from rankbook._links import Link
+from rankbook._link import Link
 from rankbook.models._cumulative_design import Design
 from rankbook.models._summary import Table
 from rankbook.solvers.design import weighted_gram

@@ -11,7 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import ClassifierTags
 
 from rankbook._arrays import require_normal
-from rankbook._links import LINKS, Link
+from rankbook._link import Link
+from rankbook._links import LINKS
 from rankbook._progress import check_verbose, newton_callback, progress
 from rankbook._validation import check_choice, check_qid, check_scalar, check_weights
 from rankbook.models._base import RankerMixin, check_items
