@@ -15,7 +15,19 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Link", "Terms"]
+__all__ = ["Link", "Terms", "within_reach"]
+
+# Its square is a float; beyond it every tail but Cauchy's is empty, and that one nearly so.
+_FAR = 1e150
+
+
+def within_reach(ends: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of intervals (n, K - 1), those that are too far out moved in, and their gaps."""
+    near = ends.clip(-_FAR, _FAR)
+    moved = near != ends
+    if not moved.any():
+        return ends, gaps
+    return near, np.where(moved[:, 1:] | moved[:, :-1], np.diff(near, axis=1), gaps)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri
 
@@ -79,13 +77,9 @@ class CLogLog(Link):
         return 1.0 - np.exp(z)
 
     def _log_interior(self, upper, lower, gap):
-        # P = exp(-e^l) (1 - exp(-e^l (e^gap - 1))), and log(e^l (e^gap - 1)) = l + log expm1(gap).
-        log_rate = lower + _log_expm1(gap)
+        # P = exp(-e^l) (1 - exp(e^l - e^u)), and log(e^u - e^l) = u + log(1 - e^-gap).
+        log_rate = upper + np.log(-np.expm1(-gap))
         return -np.exp(lower) + self.log_cdf(log_rate)
-
-
-def _log_expm1(gap: Any) -> Any:
-    return gap + np.log(-np.expm1(-gap))
 
 
 class LogLog(Link):

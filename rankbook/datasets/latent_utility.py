@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankbook._arrays import as_float, require_finite
+from rankbook._link import within_reach
 from rankbook._links import LINKS
 from rankbook._validation import (
     check_choice,
@@ -40,8 +41,6 @@ __all__ = ["LatentUtilityData", "LatentUtilityModel", "make_latent_utility"]
 _N_FEATURES = 5
 # Numbers an item that stand beside its features.
 _BESIDE = 8
-# Its square is a float; beyond it every tail but Cauchy's is empty, and that one nearly so.
-_FAR = 1e150
 
 _NOISE: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "logit": lambda rng, n: rng.logistic(size=n),
@@ -103,8 +102,7 @@ class LatentUtilityModel:
             location = location if offset is None else location + offset
             ends = (self.thresholds - location[:, None]) / spread[:, None]
             gaps = np.diff(self.thresholds) / spread[:, None]
-            ends, gaps = ends.clip(-_FAR, _FAR), gaps.clip(0.0, _FAR)
-            return np.exp(LINKS[self.link].log_probabilities(ends, gaps))
+            return np.exp(LINKS[self.link].log_probabilities(*within_reach(ends, gaps)))
 
     def sample(self, n: int, rng: Any = None, *, n_queries: int | None = None) -> LatentUtilityData:
         """Draw items with standard normal features, and their labels.

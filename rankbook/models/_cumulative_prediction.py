@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from rankbook._link import Link
+from rankbook._link import Link, within_reach
 from rankbook._links import LINKS
 from rankbook._validation import check_choice, check_rng, check_same_length, check_scores
 from rankbook.exceptions import CrossingWarning
@@ -18,6 +18,8 @@ from rankbook.models._base import check_items
 __all__ = ["PredictionMixin"]
 
 _CHUNK = 4096
+# Logarithm of the widest spread of an item's latent error.
+_WIDEST = 700.0
 
 
 class _Ends(NamedTuple):
@@ -96,8 +98,11 @@ class PredictionMixin:
             gaps = np.maximum(gaps, 0.0)
         spread = np.ones(n)
         if len(self.scale_coef_):
-            spread = np.exp(_columns(X, self._roles.scale) @ self.scale_coef_)
-            z, gaps = z / spread[:, None], gaps / spread[:, None]
+            logs = _columns(X, self._roles.scale) @ self.scale_coef_
+            spread = np.exp(np.clip(logs, -_WIDEST, _WIDEST))
+            with np.errstate(over="ignore"):
+                z, gaps = z / spread[:, None], gaps / spread[:, None]
+            z, gaps = within_reach(z, gaps)
         if crossed.any():
             message = f"the thresholds cross at {crossed.sum()} items and are sorted there"
             warnings.warn(message, CrossingWarning, stacklevel=4)

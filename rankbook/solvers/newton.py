@@ -151,8 +151,8 @@ def minimize(
     Raises
     ------
     ValueError
-        If the value or the gradient at `x0` is not finite, or the gradient or Hessian at any
-        iterate is not.
+        If the value, the gradient or the Hessian at `x0` is not finite, or a product with the
+        Hessian at any iterate is not.
 
     Notes
     -----
@@ -281,10 +281,17 @@ def _line_search(
             if trial > 1:
                 value_new, gradient, hessian = objective.value_gradient_hessian(x_new)
             slope = 0.0 if value_new <= bound else float(gradient @ step)
-            if slope <= (1.0 - 2.0 * _ARMIJO) * 2.0 * decrement:
+            flat_enough = slope <= (1.0 - 2.0 * _ARMIJO) * 2.0 * decrement
+            if flat_enough and _has_derivatives(gradient, hessian):
                 return _Found(trial, x_new, value_new, gradient, hessian)
         t *= 0.5
     return _Found(trial)
+
+
+def _has_derivatives(gradient: np.ndarray, hessian: Any) -> bool:
+    """Whether an iteration can go on from a point: far out the value alone may be finite."""
+    rows = gradient if callable(hessian) else np.vstack([gradient, hessian])
+    return bool(np.isfinite(rows).all())
 
 
 def _newton_step(hessian: Any, gradient: np.ndarray, first_norm: float) -> np.ndarray:

@@ -236,6 +236,24 @@ def test_a_step_that_sends_a_threshold_far_away_ends_well(link):
     assert np.array_equal(model.predict(x), y) and np.isnan(model.standard_errors_).all()
 
 
+@ALL_LINKS
+@pytest.mark.parametrize("seed", [8, 26, 41])
+def test_steps_to_where_a_scale_effect_has_no_derivatives_are_shortened(link, seed):
+    x = np.random.default_rng(seed).normal(size=(12, 1)).round(1)
+    y = np.digitize(3 * x[:, 0], [-2, 2])
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink(link, scale=[0]).fit(x, y)
+    assert np.isfinite(model.params_).all() and np.isnan(model.standard_errors_).any()
+    # Far out the spread leaves the floats' range; the probabilities are the limits.
+    far = np.array([[-1e6], [0.0], [1e6]])
+    probabilities = model.predict_proba(far)
+    assert (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    wide = probabilities[0 if model.scale_coef_[0] < 0 else 2]
+    share = model._check_link().cdf(np.zeros(1))[0]
+    np.testing.assert_allclose(wide, [share, 0.0, 1.0 - share], atol=1e-9)
+
+
 @pytest.mark.parametrize("link", ["logit", "probit"])
 @pytest.mark.parametrize("covariance", ["hessian", "robust"])
 def test_a_separated_scale_effect_is_fitted_without_errors(link, covariance):

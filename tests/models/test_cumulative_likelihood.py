@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose
 
+from rankbook._link import within_reach
 from rankbook._links import LINKS
 from rankbook._softplus import log_total
 from rankbook.models import CumulativeLink
@@ -56,6 +57,29 @@ def test_log_interval_does_not_cancel(link, lower, gap):
         lower = float(np.clip(lower, -4.0 - gap if link == "loglog" else -30.0, 4.0))
     got = LINKS[link].log_interval(np.array([lower + gap]), np.array([lower]), gap)
     assert got[0] == pytest.approx(interval_by_quadrature(link, lower, gap), rel=1e-9)
+
+
+@ALL_LINKS
+@pytest.mark.parametrize("far", [1e17, 1e150])
+def test_an_interval_that_is_nearly_a_half_line(link, far):
+    """Its gap has lost the digits of the near end."""
+    near = np.linspace(-2.0, 2.0, 5)
+    out, gap = np.full(5, far), near + far
+    with np.errstate(over="ignore", divide="ignore"):
+        below = LINKS[link].log_interval(near, -out, gap)
+        above = LINKS[link].log_interval(out, -near, gap)
+        tail = LINKS[link].cdf(np.array([-far]))[0]
+    np.testing.assert_allclose(np.exp(below), DISTRIBUTIONS[link].cdf(near) - tail, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(above), DISTRIBUTIONS[link].sf(-near) - tail, rtol=1e-12)
+
+
+def test_ends_within_reach():
+    ends = np.array([[-np.inf, 0.0, 1e200], [1.0, 2.0, 3.0], [-1e151, 1e151, np.inf]])
+    gaps = np.array([[7.0, 7.0], [1.5, 1.5], [7.0, 7.0]])
+    near, between = within_reach(ends, gaps)
+    np.testing.assert_array_equal(near, np.clip(ends, -1e150, 1e150))
+    np.testing.assert_array_equal(between, [[1e150, 1e150], [1.5, 1.5], [2e150, 0.0]])
+    np.testing.assert_array_equal(within_reach(ends[1:2], gaps[1:2])[0], ends[1:2])
 
 
 @ALL_LINKS

@@ -261,6 +261,31 @@ def test_result_is_frozen_and_consistent(sample):
         result.value = 0.0
 
 
+def test_a_point_without_derivatives_is_no_iterate():
+    """Beyond 2 the value is finite and the derivatives are not: shorter steps stop before."""
+
+    class Edge(Quadratic):
+        def value_gradient_hessian(self, x):
+            value, gradient, hessian = super().value_gradient_hessian(x)
+            return value, gradient * np.where(x > 2, np.nan, 1.0), hessian
+
+    # The whole step goes to the minimum at 3, the half one from 0 to 1.5.
+    result = minimize(Edge(np.eye(1), np.full(1, 3.0)), [0.0], max_iter=1)
+    np.testing.assert_allclose(result.x, 1.5)
+    # Steps of half the way that is left end below the edge.
+    result = minimize(Edge(np.eye(1), np.full(1, 3.0)), [0.0])
+    assert 1.5 <= result.x[0] <= 2 and not result.converged
+
+    class Steep(Quadratic):
+        def value_gradient_hessian(self, x):
+            value, gradient, hessian = super().value_gradient_hessian(x)
+            return value, gradient, hessian * np.where(x > 2, np.inf, 1.0)
+
+    np.testing.assert_allclose(
+        minimize(Steep(np.eye(1), np.full(1, 3.0)), [0.0], max_iter=1).x, 1.5
+    )
+
+
 def test_bad_starts_and_bad_objectives():
     with pytest.raises(ValueError, match="finite at x0"):
         minimize(MinusLog(1.0, np.inf), [-1.0])
