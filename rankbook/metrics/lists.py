@@ -293,6 +293,8 @@ def ndcg(
     with np.errstate(over="ignore", invalid="ignore"):
         ideal = lists.measure(lambda block: _ideal_dcg(block, k, gain_of(block)))
     _require_no_overflow(ideal)
+    # The best order's is no less, though rounding may say so.
+    ideal = np.maximum(ideal, values)
     values = np.divide(values, ideal, out=np.zeros_like(values), where=ideal > 0)
     return summary(values, per_query)
 

@@ -116,8 +116,9 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
     *Degenerate data.* Where columns are collinear (or constant, as thresholds are intercepts)
     the maximum is not unique: the coefficients of least norm are given, with a
     `CollinearityWarning`. Where the classes are separated there is no maximum: the fit ends where
-    the mean log-likelihood is within `tol` of its supremum, with a `SeparationWarning`. Both have
-    NaN standard errors for what is not identified, and for that alone.
+    the mean log-likelihood is within `tol` of its supremum (with scale effects, where it may be
+    lower, as the likelihood is not concave), with a `SeparationWarning`. Both have NaN standard
+    errors for what is not identified, and for that alone.
 
     *Nominal effects.* Thresholds of their own coefficients may cross. The fit keeps them in order
     at its items (a `CrossingWarning` says if that binds; there are no standard errors then).

@@ -538,6 +538,14 @@ def test_increasing_transforms_and_order_of_items_change_nothing(name):
     assert_allclose(measure(y, scores, qid=names[qid], k=6), value, rtol=1e-12)
 
 
+def test_no_ndcg_exceeds_one():
+    rng = np.random.default_rng(0)
+    samples = [(rng.integers(0, 4, n), rng.integers(0, 4, n)) for n in rng.integers(2, 9, 300)]
+    values = [m.ndcg(y, scores, k=k) for y, scores in samples for k in (1, 3)]
+    values += [m.ndcg(y, y, k=3) for y, _ in samples]
+    assert max(values) == 1.0 and set(values[600:]) <= {0.0, 1.0}
+
+
 def test_perfect_reversed_and_empty_lists():
     y = np.array([0, 1, 2, 0, 3])
     for measure in (m.ndcg, m.average_precision, m.reciprocal_rank):
