@@ -11,7 +11,7 @@ with noise :math:`\varepsilon_i` of a distribution F and, where there are querie
 .. math:: P(Y_i \le k \mid x_i, a_{q(i)}) = F\bigl((\theta_k - x_i^\top b - a_{q(i)})
    \, e^{-x_i^\top \zeta}\bigr),
 
-the cumulative link model with scale effects (McCullagh, 1980; Herbrich et al., 1999, equation 3).
+the cumulative link model (Herbrich et al., 1999, equation 3) with scale effects (McCullagh, 1980).
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ def make_latent_utility(
     -----
     The posterior is that given the effect of the query. An effect moves all items of a query: it
     shifts their labels, does not change the order of their utilities, and so spoils the pairs
-    across queries, not those within.
+    across queries, not those within, of which fewer have different labels.
 
     References
     ----------

@@ -42,7 +42,7 @@ class MovieLensData:
     ----------
     X : ndarray of shape (n, p)
         Features of the item and of the user of each rating: the rows of `item_features` and of
-        `user_features`, side by side.
+        `user_features`, side by side. The year of one film is NaN.
     y : ndarray of shape (n,)
         Ratings 1 to 5.
     qid : ndarray of shape (n,)
@@ -88,9 +88,9 @@ def load_movielens(
     ----------
     path : path-like, optional
         A folder with ``u.data``, ``u.item`` and ``u.user``, each as it is or with ``.gz`` after its
-        name, or with ``ml-100k.zip``; or that archive. After it are tried ``$RANKBOOK_DATA`` (also
-        its folders ``movielens-100k`` and ``ml-100k``), the cache, and a download of the archive
-        from GroupLens.
+        name, or with ``ml-100k.zip``; or that archive, or the file ``u.data`` itself. After it are
+        tried ``$RANKBOOK_DATA`` (also its folders ``movielens-100k`` and ``ml-100k``), the cache,
+        and a download of the archive from GroupLens.
     download_if_missing : bool, default=True
         Whether to download what is nowhere to be found; otherwise that is an error.
     progress : bool, default=True
@@ -118,8 +118,9 @@ def load_movielens(
     query unless a model lets them interact with those of the items. Zip codes, the days of
     release and the addresses of pages about the films are left out.
 
-    The ratings may be used for research, not for profit; they may not be redistributed without
-    permission; and publications must cite the article below. The archive's README has the terms.
+    The ratings may be used for research; neither commercial use nor redistribution is allowed
+    without permission; and publications must cite the article below. The archive's README has the
+    terms.
 
     References
     ----------

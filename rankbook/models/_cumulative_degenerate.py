@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.linalg import null_space, solve_triangular
+from scipy.linalg import block_diag, null_space, solve_triangular
 
 from rankbook.models._cumulative_design import Design, Standardised
 from rankbook.models._cumulative_likelihood import Likelihood
@@ -232,7 +232,9 @@ def recession(design: Design) -> Recession | None:
     values, vectors = np.linalg.eigh((tight.T @ tight).toarray())
     free = vectors[:, values <= 1e-10 * max(values[-1], 1.0)]
     r = design.sizes[3]
-    free = np.vstack([free, np.zeros((r, free.shape[1]))])
+    # Where every item gains, the spreads matter no more.
+    scale = np.eye(r)[:, : 0 if zero.any() else r]
+    free = block_diag(free, scale)
     return Recession(np.append(direction, np.zeros(r)), free, complete)
 
 

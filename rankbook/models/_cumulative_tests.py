@@ -61,10 +61,11 @@ def anova(*models: Any) -> Table:
 
     Twice the difference of two log-likelihoods is asymptotically chi-squared if the smaller model
     holds, with as many degrees of freedom as it has fewer parameters. Whether one model is a case
-    of the other cannot be seen from the fits; what can is checked: the same sample, weights and
-    link, no ridge, different numbers of parameters, a likelihood that grows with them. The ratio
-    trusts the larger model and independent items. A fit with ``covariance="robust"`` says not to,
-    and is refused: its columns are tested by `CumulativeLink.drop1`, with that covariance.
+    of the other cannot be seen from the fits; what can is checked: the same labels, weights,
+    offset and link, no ridge, different numbers of parameters, a likelihood that grows with them.
+    The ratio trusts the larger model and independent items. A fit with ``covariance="robust"`` says
+    not to trust the model, and with clusters not independence either; it is refused, and its
+    columns are tested by `CumulativeLink.drop1`, with that covariance.
 
     Parameters
     ----------

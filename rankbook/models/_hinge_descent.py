@@ -5,7 +5,7 @@ kink is no larger than a pair. BFGS then converges as on a smooth function, from
 few thousand items with their kinks rounded off. Minus the loss's left derivative, zero or one at
 each pair, is feasible for the dual, whose value is below the objective by what the ridge leaves to
 the subgradient g, :math:`\|g\|^2 / (2 \alpha)`. Where many pairs share a margin, as they do if few
-items are distinct, or where the ridge is so weak that single pairs count, the steps come to gain
+items are distinct, and often where items are few or the ridge is weak, the steps come to gain
 little, and another method has to go on.
 """
 

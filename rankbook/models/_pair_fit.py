@@ -115,7 +115,8 @@ def with_help(risk: PairRisk, coarse: PairRisk, basis: np.ndarray | None) -> Pai
 def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | None = None) -> Fit:
     """Minimise for a differentiable loss.
 
-    Stops when half the squared Newton decrement is at most `tol` times the objective.
+    Stops when half the squared Newton decrement is at most `tol` times the objective; without a
+    ridge, whose objective may have no minimum but zero, times that at the start.
     """
     zero = np.zeros(risk.design.shape[1])
     at_zero = risk.sums.total * float(risk.sums.loss(0.0)) / risk.sums.different
@@ -126,7 +127,16 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
     if coef.any() and not risk.value(_in_basis(risk, coef)) <= at_zero:
         # The items left out of the start may lose much there, or overflow.
         coef = zero
-    result = solve(risk, coef, max_iter, tol=tol * value, callback=newton_callback(report))
+    callback = newton_callback(report)
+    result = solve(risk, coef, max_iter, tol=tol * value, callback=callback)
+    while result.converged and result.n_iter < max_iter and risk.ridge.any():
+        # The objective may have fallen far below that at the start.
+        goal = tol * result.value
+        if result.decrement <= goal or result.reason == "rounding":
+            break
+        taken = result.n_iter
+        result = solve(risk, result.x, max_iter - taken, tol=goal, callback=callback)
+        result = replace(result, n_iter=result.n_iter + taken)
     gradient = _out_of_basis(risk, result.gradient)
     gap = strong_convexity_gap(gradient, risk.ridge)
     return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)

@@ -62,8 +62,9 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         Columns that also act on the logarithm of the latent variable's spread.
     covariance : {"hessian", "robust"}, default="hessian"
         Inverse Hessian, or the sandwich estimate, by clusters if `fit` is given any. Standard
-        errors follow it, and tests: with "robust" `drop1` makes Wald tests and `anova` refuses, as
-        likelihood ratios trust the model.
+        errors and Wald intervals follow it; with "robust" `drop1` makes Wald tests and `anova`
+        refuses, as likelihood ratios trust the model. So do the score test of proportionality and
+        profile intervals, whatever the covariance.
     tol : float, default=1e-14
         Newton stops when half the squared Newton decrement, the estimated distance to the
         optimal objective, is at most `tol`.

@@ -69,9 +69,10 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         Weight of the ridge; positive for the hinge, at least 0 for the others.
     tol : float, optional
         Relative accuracy of the objective. For smooth losses the iteration stops when half the
-        squared Newton decrement, an estimate of the distance to the minimum, is at most `tol`
-        times the objective; for the hinge, when a duality gap is. By default 1e-10 for smooth
-        losses and 1e-6 for the hinge, whose gap is then brought to rounding where pairs are kept.
+        squared Newton decrement, an estimate of the distance to the minimum, is at most `tol` times
+        the objective (without a ridge: at the start); for the hinge, when a duality gap is. By
+        default 1e-10 for smooth losses and 1e-6 for the hinge, whose gap is then brought to
+        rounding where pairs are kept.
     max_iter : int, default=200
         Largest number of steps on the full sample: Newton's, those of BFGS, and rounds over pairs
         near the hinge's kink.
@@ -96,7 +97,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
         the hinge, from strong convexity, :math:`\|\nabla\|^2 / (2 \alpha)`, for the others
         (infinite with ``alpha=0``).
     n_iter_ : int
-        Steps on the full sample.
+        Steps on the full sample, at least 1.
     stopped_ : str
         Why the iteration stopped.
     n_features_in_ : int
@@ -119,16 +120,16 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
 
     Notes
     -----
-    Columns are shifted and scaled inside the solver; the coefficients are those of X as given.
-    Smooth losses are minimised by Newton's method with conjugate gradients. Where pairs are kept
-    the Hessian is a matrix, which is formed for a part of the sample and corrected by BFGS. The
-    hinge of many items and up to 300 columns is minimised by BFGS too, as a sum over so many pairs
-    is all but smooth; where its steps come to gain little it is rounded off by a parabola of width
-    mu at the kink, with mu shrunk until the duality gap of the hinge itself is within `tol`. Where
-    pairs are kept, augmented Lagrangians take that gap to rounding, or to a `tol` that is given;
-    with many pairs an item, steps along the sorted sum come first. Large samples start from the
-    fit of a tenth of the items, and where most items repeat others, those that are equal are
-    fitted as one.
+    Columns are shifted and scaled inside the solver; the coefficients are those of X as
+    given. Smooth losses are minimised by Newton's method with conjugate gradients. Where pairs are
+    kept and it is no more work, the Hessian is a matrix, which is formed for a part of the sample
+    and corrected by BFGS. The hinge of many items and up to 300 columns is minimised by BFGS too,
+    as a sum over so many pairs is all but smooth; where its steps come to gain little, and with
+    more columns, it is rounded off by a parabola of width mu at the kink, with mu shrunk until the
+    duality gap of the hinge itself is within `tol`. Where pairs are kept, augmented Lagrangians
+    take that gap to rounding, or to a `tol` that is given; with many pairs an item, steps along the
+    sorted sum come first. Large samples start from the fit of a tenth of the items, and where a
+    thousand random ones hold at most 500 different ones, equal items are fitted as one.
 
     With ``consistent=True`` the value includes pairs of an item with itself, which add a constant.
 

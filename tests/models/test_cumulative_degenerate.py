@@ -238,20 +238,29 @@ def test_a_step_that_sends_a_threshold_far_away_ends_well(link):
 
 @ALL_LINKS
 @pytest.mark.parametrize("seed", [8, 26, 41])
-def test_steps_to_where_a_scale_effect_has_no_derivatives_are_shortened(link, seed):
+def test_completely_separated_classes_leave_no_scale_effect(link, seed):
+    """The likelihood tends to one whatever the spreads are."""
     x = np.random.default_rng(seed).normal(size=(12, 1)).round(1)
     y = np.digitize(3 * x[:, 0], [-2, 2])
-    with pytest.warns(SeparationWarning):
-        model = CumulativeLink(link, scale=[0]).fit(x, y)
-    assert np.isfinite(model.params_).all() and np.isnan(model.standard_errors_).any()
-    # Far out the spread leaves the floats' range; the probabilities are the limits.
-    far = np.array([[-1e6], [0.0], [1e6]])
+    with pytest.warns(SeparationWarning, match="separated completely"):
+        model = CumulativeLink(link, scale=[0], tol=1e-10).fit(x, y)
+    assert -12 * 1e-9 < model.log_likelihood_ <= 0 and model.scale_coef_[0] == 0.0
+    assert np.isfinite(model.params_).all() and np.isnan(model.standard_errors_).all()
+
+
+@ALL_LINKS
+def test_spreads_far_out_leave_the_limits_of_the_probabilities(link):
+    X, y = simulate(link=link, seed=3)
+    model = CumulativeLink(link, scale=[0]).fit(X, y)
+    sign = np.sign(model.scale_coef_[0])
+    far = np.array([[1e6 * sign, 0.0, 0.0], [-1e6 * sign, 0.0, 0.0], [1e300 * sign, 0.0, 0.0]])
     probabilities = model.predict_proba(far)
-    assert (probabilities >= 0).all()
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
-    wide = probabilities[0 if model.scale_coef_[0] < 0 else 2]
+    # Either noise alone, or none.
     share = model._check_link().cdf(np.zeros(1))[0]
-    np.testing.assert_allclose(wide, [share, 0.0, 1.0 - share], atol=1e-9)
+    noise = [share, *np.zeros(probabilities.shape[1] - 2), 1.0 - share]
+    np.testing.assert_allclose(probabilities[0], noise, atol=1e-9)
+    assert sorted(probabilities[1])[-1] == 1.0
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])

@@ -292,6 +292,19 @@ def test_more_columns_than_the_basis_takes():
         assert ranker.dual_gap_ < 1e-5
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared_hinge", "exponential"])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-9])
+def test_the_tolerance_is_relative_to_the_objective_reached(loss, alpha):
+    """Of separable classes it is far below that at zero."""
+    X = np.random.default_rng(0).normal(size=(200, 5))
+    y = (X[:, 0] > 0).astype(int)
+    least = PairwiseRanker(loss, alpha=alpha, tol=1e-15, max_iter=1000).fit(X, y)
+    assert least.dual_gap_ < 1e-12 and least.objective_ < 0.05
+    for tol in (1e-2, 1e-4, 1e-10):
+        found = PairwiseRanker(loss, alpha=alpha, tol=tol).fit(X, y)
+        assert 0 <= found.objective_ / least.objective_ - 1 + 1e-14 < tol + 2e-14
+
+
 def test_says_when_it_stops_early():
     X, y, _ = sample()
     for loss in ("logistic", "hinge"):
