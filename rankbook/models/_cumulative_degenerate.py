@@ -282,6 +282,9 @@ def _settled(
     base, step = across @ (across.T @ params), 2.0**-12
     while not likelihood.is_inside(base + step * found.direction):
         step *= 2.0
+    if not np.isfinite(likelihood.value(base + step * found.direction)):
+        # Spreads on their way out of the floats' range; without them the point is an ordinary one.
+        base[base.size - likelihood.sizes[3] :] = 0.0
     for _ in range(3):
         if across.shape[1]:
             part = Restricted(likelihood, base + step * found.direction, across)

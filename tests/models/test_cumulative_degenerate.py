@@ -263,14 +263,34 @@ def test_spreads_far_out_leave_the_limits_of_the_probabilities(link):
     assert sorted(probabilities[1])[-1] == 1.0
 
 
+def separated_in_part(seed):
+    """Small samples whose last column tells the highest class from the others."""
+    rng = np.random.default_rng(seed)
+    n = rng.integers(8, 40)
+    x = rng.normal(size=(n, 2)).round(1)
+    y = np.digitize(2 * x[:, 0] + rng.logistic(size=n) * (seed % 4) * 0.3, [-1, 1])
+    x[:, 1] = y == 2
+    return x, y
+
+
+@ALL_LINKS
+@pytest.mark.parametrize("seed", [114, 147, 198, 201, 219])
+def test_spreads_that_run_off_beside_separated_classes(link, seed):
+    x, y = separated_in_part(seed)
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink(link, scale=[seed % 2]).fit(x, y)
+    assert np.isfinite(model.params_).all() and np.isfinite(model.log_likelihood_)
+    assert np.isnan(model.standard_errors_).any()
+    np.testing.assert_allclose(model.predict_proba(x).sum(axis=1), 1.0)
+
+
 @pytest.mark.parametrize("link", ["logit", "probit"])
 @pytest.mark.parametrize("covariance", ["hessian", "robust"])
 def test_a_separated_scale_effect_is_fitted_without_errors(link, covariance):
     """The likelihood is not concave where such a fit ends, so that its Hessian has no inverse."""
-    x = np.random.default_rng(3).normal(size=(12, 1)).round(1)
-    y = np.digitize(3 * x[:, 0], [-2, 2])
+    x, y = separated_in_part(147)
     with pytest.warns(SeparationWarning):
-        model = CumulativeLink(link, scale=[0], covariance=covariance).fit(x, y)
+        model = CumulativeLink(link, scale=[1], covariance=covariance).fit(x, y)
     assert np.isfinite(model.params_).all() and np.isfinite(model.log_likelihood_)
     assert np.isnan(model.standard_errors_[:3]).all()
     if covariance == "robust":
