@@ -12,11 +12,12 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // An identifier that fits on a phone's line stays whole. A longer one may break after a dot or a
   // bracket, and after an underscore only where that does not help. So does a line of code, which
-  // has spaces.
-  const whole = 30;
+  // has spaces. The contents beside a page have room for half of that, and break before capitals.
+  const [line, aside] = [30, 15];
   document.querySelectorAll("article :not(pre) > code, .bd-sidebar-secondary code, article .sig-name")
     .forEach((code) => {
       const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+      const whole = code.closest(".bd-sidebar-secondary") ? aside : line;
       const texts = [];
       while (walker.nextNode()) texts.push(walker.currentNode);
       if (code.textContent.length <= whole && !/\s/.test(code.textContent)) {
@@ -25,7 +26,8 @@ document.addEventListener("DOMContentLoaded", () => {
       }
       texts.filter((text) => text.length > 12).forEach((text) => {
         const pieces = text.data.split(/(?<=[.,(/=])(?![.,])/).flatMap((piece) =>
-          piece.length > whole ? piece.split(/(?<=_)/) : [piece]);
+          piece.length <= whole ? [piece]
+            : piece.split(whole === aside ? /(?<=_)|(?<=[a-z])(?=[A-Z])/ : /(?<=_)/));
         text.replaceWith(...pieces.flatMap((piece, i) =>
           i ? [document.createElement("wbr"), piece] : [piece]));
       });

@@ -156,6 +156,15 @@ def test_no_block_is_cut_or_scrolls(opened, width):
     assert not cut, f"at {width} px: {cut}"
 
 
+def test_names_in_the_contents_are_not_cut(page):
+    resize(page, 1280)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".bd-sidebar-secondary code")].filter(e =>
+            e.getBoundingClientRect().right > innerWidth + 1).map(e => e.textContent)"""
+    )
+    assert not cut, f"beyond the window's edge: {cut}"
+
+
 def test_cells_of_result_tables_are_padded(opened):
     tight = opened.evaluate(
         """() => [...document.querySelectorAll("article .cell_output td")].filter(e =>
