@@ -1,9 +1,9 @@
 """Cumulative link models against statsmodels, skordinal and R, to the same likelihood.
 
 Bars: at least 3 times as fast as skordinal and 50 times as fast as clm, with nominal effects too.
-Measured last, in CPU seconds, least of 7 (R: of 1): 17 times skordinal's newton-cg, 3.7 times its
-lbfgs with tol=1e-10 (whose likelihood is 3e-7 lower) and 3.1 times that with tol=1e-5 (3e-3 lower);
-93 times clm, and 68 to 71 with two nominal columns.
+Measured last, in CPU seconds, least of 7 (R: of 1), in three runs: 14 to 17 times skordinal's
+newton-cg, 3.2 to 3.8 times its lbfgs with tol=1e-10 (whose likelihood is 3e-7 lower); 77 to 93
+times clm, and 61 to 71 with two nominal columns.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ kink is no larger than a pair. BFGS then converges as on a smooth function, from
 few thousand items with their kinks rounded off. Minus the loss's left derivative, zero or one at
 each pair, is feasible for the dual, whose value is below the objective by what the ridge leaves to
 the subgradient g, :math:`\|g\|^2 / (2 \alpha)`. Where many pairs share a margin, as they do if few
-items are distinct, and often where items are few or the ridge is weak, the steps come to gain
-little, and another method has to go on.
+items are distinct, or the ridge is weak for the number of items, the steps come to gain little, and
+another method has to go on.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ _FEWEST, _ITEMS_OF_COLUMN = 2000, 50
 _SHARE, _MANY = 0.1, 10
 # Width of the parabola at the kink where the Hessian is taken, first and if it has to be again.
 _SMOOTHING, _LATER_SMOOTHING = 0.3, 0.1
-# Steps, and steps of little gain, before another method takes over.
-_STEPS, _PATIENCE = 20, 2
+# Steps, and steps of little gain, before another method takes over; more of them from zero, where
+# the Hessian is a guess.
+_STEPS, _PATIENCE, _PATIENCE_AT_ZERO = 20, 2, 4
 # Steps that show that they had the Hessian nearly right.
 _FEW_STEPS = 3
 # Hessians that are formed for the smallest part.
@@ -89,8 +90,11 @@ def certify(risk: PairRisk, coef: np.ndarray, loss: Loss) -> tuple[Fit, np.ndarr
 class _Objective:
     """The hinge objective for BFGS, which remembers the best point and the best lower bound."""
 
-    def __init__(self, risk: PairRisk, tol: float, report: Report | None = None) -> None:
+    def __init__(
+        self, risk: PairRisk, tol: float, report: Report | None = None, hasty: bool = False
+    ) -> None:
         self.risk, self.tol, self.report = risk, tol, report
+        self.patience = _PATIENCE if hasty else _PATIENCE_AT_ZERO
         self.best: Fit | None = None
         # The coefficients last asked for: steps begin where the start was judged.
         self._last: tuple[np.ndarray, tuple[float, Any]] | None = None
@@ -123,24 +127,30 @@ class _Objective:
             hessian,
             tol=tol,
             max_iter=min(max_iter, _STEPS),
-            patience=_PATIENCE,
+            patience=_PATIENCE if coef.any() else self.patience,
             callback=self.is_done,
         )
 
 
 def descend(
-    risk: PairRisk, tol: float, max_iter: int, report: Report | None = None, close: float = 0.0
+    risk: PairRisk,
+    tol: float,
+    max_iter: int,
+    report: Report | None = None,
+    close: float = 0.0,
+    hasty: bool = False,
 ) -> Descended | None:
     """Minimise until the gap is at most `tol` times the objective, or steps gain little.
 
     What is left to gain, as far as the steps tell, need not be less than `close` times the
-    objective. None where there are too many columns for a Hessian, or scores overflow.
+    objective; `hasty` says that the other method is a good one from anywhere. None where there are
+    too many columns for a Hessian, or scores overflow.
     """
     if risk.design.shape[1] > MAX_COLUMNS:
         return None
     try:
         coef, hessian, part = _start(risk, rough=True)
-        objective = _Objective(risk, tol, report)
+        objective = _Objective(risk, tol, report, hasty)
         value = objective.value_gradient(coef)[0]
         if not np.isfinite(value):
             # Items that are not in the part have scores that overflow.

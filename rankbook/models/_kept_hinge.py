@@ -159,7 +159,7 @@ def minimize_kept_hinge(
     best = Fit(np.zeros(len(risk.ridge)), at_zero, at_zero, 0, "", False)
     if (risk.sums.n_kept or 0) > _PAIRS_OF_SORT * risk.design.shape[0]:
         close = _BY_STEPS if aim < _BY_STEPS else 0.0
-        first = descend(risk.unkept(), aim, max_iter, report, close)
+        first = descend(risk.unkept(), aim, max_iter, report, close, hasty=True)
     n_iter = 0
     if first is not None:
         best, n_iter = better(best, first.fit), first.fit.n_iter

@@ -139,6 +139,18 @@ def test_a_tolerance_below_single_pairs_is_reached_by_the_other_method():
     assert fine.objective_ <= rough.objective_
 
 
+def test_steps_from_zero_have_more_patience():
+    """The first two gain little there: the Hessian is a guess."""
+    rng = np.random.default_rng(3)
+    direction = rng.normal(size=5) / np.sqrt(5)
+    X = rng.normal(size=(10_000, 5))
+    risk = risk_of(X, (X @ direction + rng.normal(size=10_000) > 0).astype(int), 1e-3)
+    found = descend(risk, 1e-6, 100)
+    assert found.fit.gap <= 1e-6 * found.fit.value and found.part is None
+    hasty = descend(risk, 1e-6, 100, hasty=True)
+    assert hasty.fit.gap > 0.1 * hasty.fit.value
+
+
 def test_items_whose_scores_overflow_are_left_to_the_other_method(monkeypatch):
     X, y = sample()
     monkeypatch.setattr(_hinge_descent, "_MANY", 4)
