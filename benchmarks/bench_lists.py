@@ -2,12 +2,12 @@
 
 Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last, on a processor
 whose argsort takes 3.4 ms for all rows: 6.6 to 6.8 with tenths, 5.5 with halves, 5.1 with integers,
-4.2 with three values, 3.8 with two, 4.8 with mostly zeros, and 4.7 without ties; more where the
-memory of earlier calls was given back. On one whose argsort takes 6.6 ms: 5.5 to 5.7 with tenths,
-4.3 with halves, 3.9 with integers, 3.2 with three values, 3.0 with two, and 3.9 with mostly zeros;
-without ties 3.6 (hundredths, which leave most items alone, 8.9). There the same took 11.5, 7.8,
-6.5, 5.7, 5.7, 7.3 and 4.7 before grades were sorted as last bits of their scores and groups were
-counted in one integer; where it takes about 3 ms they took 14, 9.5, 8.0, 7, 7, 8.7 and 5.9.
+4.2 with three values, 3.8 with two, 4.8 with mostly zeros, and 4.7 without ties. On one whose
+argsort takes 6.6 ms: 5.5 to 5.7 with tenths, 4.3 with halves, 3.9 with integers, 3.2 with three
+values, 3.0 with two, and 3.9 with mostly zeros; without ties 3.6 (hundredths, which leave most
+items alone, 8.9). There the same took 11.5, 7.8, 6.5, 5.7, 5.7, 7.3 and 4.7 before grades were
+sorted as last bits of their scores and groups were counted in one integer; where it takes about 3
+ms they took 14, 9.5, 8.0, 7, 7, 8.7 and 5.9.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from benchmarks.harness import measure, peer, table
 from rankbook import metrics
 
 N_QUERIES, N_ITEMS = 10_000, 120
+# Many: now and then the allocator gives memory back, and a call pays for having it again.
+REPEAT = 30
 
 
 def five_measures(y: np.ndarray, scores: np.ndarray, qid: np.ndarray, ties: str) -> dict:
@@ -96,22 +98,26 @@ def run() -> None:
     scores = rng.normal(size=y.shape) + y / 2
     coarse = np.round(scores, 1)
     qid = np.repeat(np.arange(N_QUERIES), N_ITEMS)
-    rows = [("one row-wise argsort", measure(lambda: np.argsort(scores, axis=1), repeat=9))]
+    rows = [("one row-wise argsort", measure(lambda: np.argsort(scores, axis=1), repeat=REPEAT))]
     for label, values in (("distinct scores", scores), ("many ties", coarse)):
         for ties in ("order", "average"):
             seconds = measure(
-                lambda v=values, t=ties: five_measures(y.ravel(), v.ravel(), qid, t), repeat=9
+                lambda v=values, t=ties: five_measures(y.ravel(), v.ravel(), qid, t), repeat=REPEAT
             )
             rows.append((f"rankbook, {label}, ties={ties!r}", seconds))
     title = f"NDCG@10, AP, MRR, P@10, ERR: {N_QUERIES:,} queries of {N_ITEMS} items"
     table(title, rows)
     for label, values in heavy_ties(scores).items():
         seconds = [
-            ("one row-wise argsort of the same", measure(lambda v=values: np.argsort(v, 1), 9)),
+            (
+                "one row-wise argsort of the same",
+                measure(lambda v=values: np.argsort(v, 1), REPEAT),
+            ),
             (
                 "rankbook, ties='average'",
                 measure(
-                    lambda v=values: five_measures(y.ravel(), v.ravel(), qid, "average"), repeat=9
+                    lambda v=values: five_measures(y.ravel(), v.ravel(), qid, "average"),
+                    repeat=REPEAT,
                 ),
             ),
         ]
