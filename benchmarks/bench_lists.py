@@ -1,7 +1,7 @@
 """Five list measures over many queries, against one argsort of the scores and against peers.
 
 Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last, on a processor
-whose argsort takes 3.4 ms for all rows: 6.6 to 6.8 with tenths, 5.5 with halves, 5.1 with integers,
+whose argsort takes 3.4 ms for all rows: 6.6 to 6.9 with tenths, 5.5 with halves, 5.1 with integers,
 4.2 with three values, 3.8 with two, 4.8 with mostly zeros, and 4.7 without ties. On one whose
 argsort takes 6.6 ms: 5.5 to 5.7 with tenths, 4.3 with halves, 3.9 with integers, 3.2 with three
 values, 3.0 with two, and 3.9 with mostly zeros; without ties 3.6 (hundredths, which leave most

@@ -4,8 +4,8 @@
 chapter on linear-time pairs reads (``python -m rankbook.studies pair_scaling`` renews its file).
 
 Measured last, dlib's time over ours at 100,000 items: at a tolerance of 1e-6 for both 2.1 at alpha
-1, 3.4 at 0.1, 16 at 1e-2 and 127 at 1e-3; at 1e-3 for both 0.9 to 1.1, 1.4, 7 and 77, where dlib's
-objective is 5e-4 to 8e-4 of itself higher at alpha 1 and 1e-3.
+1, 3.3 at 0.1, 16 at 1e-2 and 127 at 1e-3; at 1e-3 for both 0.8 to 1.1, 1.2 to 1.4, 7 and 77, where
+dlib's objective is 5e-4 to 8e-4 of itself higher at alpha 1 and 1e-3.
 """
 
 from __future__ import annotations

@@ -10,10 +10,10 @@ mean, in one run beside other work. Hinge: OHSUMED 31, 68; MSLR sample 26, 100; 
 9.7; 5,000 queries 15, 35. Logistic: 5.8, 14; 11, 17; 2.1, 7.0; 3.0, 7.1. 100,000 queries, measured
 before: 17, 19 (alpha 1e-2 and more), 9.0, 11 (without alpha 1e-4). The objective was never above
 scikit-learn's: the hinge's gap is at most 1e-13. The method chosen for a pass takes at most 1.4
-times the better one's time. dlib's time over ours: 1.1 to 6.3 where its objective is as low as ours
-at a tolerance of 1e-3 or 1e-6 (1.4 and more but for OHSUMED at alpha 1), 1.1 to 21 as far as ours
-goes; at the same tolerance of 1e-3 it is 0.7 to 0.85 for OHSUMED at alpha 1, where dlib's objective
-is 5e-5 higher, and 1.3 and more elsewhere.
+times the better one's time. In four runs dlib's time over ours, where dlib's objective is as low as
+ours, is 1.0 to 1.7 for OHSUMED at alpha 1 and 1.2 to 21 elsewhere; at the same tolerance it is 0.6
+to 0.85 for OHSUMED at alpha 1 and 1e-3, where dlib's objective is 5e-5 higher, and 1.1 and more
+elsewhere.
 """
 
 from __future__ import annotations
