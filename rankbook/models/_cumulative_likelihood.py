@@ -21,6 +21,7 @@ from rankbook._link import Link, Terms
 from rankbook.models._cumulative_design import Block, Design
 from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import NewtonResult, minimize
+from rankbook.solvers.quasi_newton import bfgs_update
 
 __all__ = ["Likelihood", "fit"]
 
@@ -320,7 +321,7 @@ def _corrected(
     for _ in range(full.link.gradients):
         gradient = full.gradient(params)
         if last:
-            hessian = _updated(hessian, -step, gradient - slope)
+            hessian = bfgs_update(hessian, -step, gradient - slope)
         slope = gradient
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
         gain = 0.5 * float(gradient @ step)
@@ -332,12 +333,3 @@ def _corrected(
             break
         limit, last = _SLOWEST * gain, gain
     return params
-
-
-def _updated(hessian: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """The matrix next to the Hessian that takes the way moved to the gradient's change."""
-    image, curvature = hessian @ moved, float(change @ moved)
-    if not curvature > 0.0:
-        return hessian
-    gained, lost = np.outer(change, change) / curvature, np.outer(image, image) / (image @ moved)
-    return hessian + gained - lost

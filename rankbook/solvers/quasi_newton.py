@@ -14,13 +14,43 @@ from scipy.linalg import cho_factor, cho_solve
 
 from rankbook.solvers.newton import NewtonResult
 
-__all__ = ["minimize_from"]
+__all__ = ["bfgs_update", "minimize_from"]
 
 _ARMIJO = 1e-4
 _MAX_HALVINGS = 5
 _SLOW = 1 / 3
 # Curvature along a step, of the size of step and difference, below which it corrects nothing.
 _FLAT = 1e-12
+
+
+def bfgs_update(hessian: np.ndarray, moved: np.ndarray, change: np.ndarray) -> np.ndarray:
+    r"""Return the matrix next to a Hessian that takes a step to the gradient's change along it.
+
+    .. math:: B - \frac{B s s^\top B}{s^\top B s} + \frac{y y^\top}{y^\top s}
+
+    Parameters
+    ----------
+    hessian : ndarray of shape (p, p)
+        B, positive definite.
+    moved, change : ndarray of shape (p,)
+        The step s and the change y of the gradient.
+
+    Returns
+    -------
+    ndarray of shape (p, p)
+        Positive definite again; B itself where :math:`y^\top s` is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bfgs_update(np.eye(2), np.array([1.0, 0.0]), np.array([3.0, 0.0])).tolist()
+    [[3.0, 0.0], [0.0, 1.0]]
+    """
+    image, curvature = hessian @ moved, float(change @ moved)
+    if not curvature > 0.0:
+        return hessian
+    lost, gained = np.outer(image, image / (image @ moved)), np.outer(change, change / curvature)
+    return hessian - lost + gained
 
 
 def minimize_from(
@@ -102,11 +132,14 @@ def minimize_from(
         if curvature > _FLAT * float(np.linalg.norm(moved) * np.linalg.norm(change)):
             pairs.append((moved, change, curvature))
         x, gradient, n_iter = x + moved, new, n_iter + 1
+    matrix = hessian
+    for moved, change, _ in pairs:
+        matrix = bfgs_update(matrix, moved, change)
     return NewtonResult(
         x=x,
         value=float(value),
         gradient=gradient,
-        hessian=_corrected(hessian, pairs),
+        hessian=matrix,
         gradient_norm=float(np.max(np.abs(gradient), initial=0.0)),
         decrement=decrement,
         n_iter=n_iter,
@@ -129,14 +162,3 @@ def _inverse_product(
     for (moved, change, curvature), share in zip(pairs, reversed(shares), strict=True):
         direction += (share - float(change @ direction) / curvature) * moved
     return direction
-
-
-def _corrected(
-    hessian: np.ndarray, pairs: list[tuple[np.ndarray, np.ndarray, float]]
-) -> np.ndarray:
-    """The matrix that BFGS has arrived at."""
-    for moved, change, curvature in pairs:
-        image = hessian @ moved
-        hessian = hessian - np.outer(image, image / (moved @ image))
-        hessian += np.outer(change, change / curvature)
-    return hessian

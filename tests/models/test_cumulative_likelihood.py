@@ -11,7 +11,7 @@ from rankbook._softplus import log_total
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
 from rankbook.models._cumulative_fit import _flat_directions
-from rankbook.models._cumulative_likelihood import Likelihood, _corrected, _updated, fit
+from rankbook.models._cumulative_likelihood import Likelihood, _corrected, fit
 from rankbook.solvers.newton import minimize
 from tests.models.clm_samples import (
     ALL_LINKS,
@@ -272,18 +272,6 @@ def test_a_start_far_from_the_part_s_is_left_alone():
     once = _corrected(likelihood, near, 0.1 * hessian, 1e-9)
     step = np.linalg.solve(0.1 * hessian, likelihood.gradient(near))
     assert_allclose(once, near - step, rtol=1e-9)
-
-
-def test_the_updated_matrix_takes_the_step_to_the_change():
-    rng = np.random.default_rng(0)
-    half = rng.normal(size=(4, 4))
-    matrix, moved = half @ half.T, rng.normal(size=4)
-    change = (matrix + np.diag([1.0, 2.0, 3.0, 4.0])) @ moved
-    updated = _updated(matrix, moved, change)
-    assert_allclose(updated @ moved, change, rtol=1e-12)
-    assert_allclose(updated, updated.T, rtol=1e-12)
-    assert np.linalg.eigvalsh(updated)[0] > 0.0
-    assert np.array_equal(_updated(matrix, moved, -change), matrix)
 
 
 def test_logarithms_of_tiny_factors_do_not_underflow():

@@ -5,7 +5,7 @@ import pytest
 from scipy.linalg import cho_factor
 
 from rankbook.solvers.newton import minimize
-from rankbook.solvers.quasi_newton import _inverse_product, minimize_from
+from rankbook.solvers.quasi_newton import _inverse_product, bfgs_update, minimize_from
 
 
 class Logistic:
@@ -124,3 +124,15 @@ def test_the_matrix_arrived_at_is_the_one_that_its_steps_use():
     np.testing.assert_allclose(matrix @ moved, change, rtol=1e-10)
     decrement = 0.5 * found.gradient @ np.linalg.solve(matrix, found.gradient)
     assert found.decrement == pytest.approx(decrement, rel=1e-10)
+
+
+def test_the_updated_matrix_takes_the_step_to_the_change():
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(4, 4))
+    matrix, moved = half @ half.T, rng.normal(size=4)
+    change = (matrix + np.diag([1.0, 2.0, 3.0, 4.0])) @ moved
+    updated = bfgs_update(matrix, moved, change)
+    np.testing.assert_allclose(updated @ moved, change, rtol=1e-12)
+    np.testing.assert_allclose(updated, updated.T, rtol=1e-12)
+    assert np.linalg.eigvalsh(updated)[0] > 0.0
+    assert np.array_equal(bfgs_update(matrix, moved, -change), matrix)
