@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +31,16 @@ class Block:
         self.padded = bool((lengths < self.width).any())
         self._group_hits: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
         self._top: tuple[int, np.ndarray] | None = None
-        self._inverse_ranks: tuple[int, np.ndarray] | None = None
         # Any: None where nothing is averaged, and then nobody asks for more.
-        self.starts = cast(Any, None if new is None else np.flatnonzero(new))
+        self.starts: Any = None
         if new is not None:
-            self.sizes = np.diff(self.starts, append=new.size)
-            self.first_groups = np.searchsorted(self.starts, np.arange(0, new.size, self.width))
-            first = np.repeat(self.starts[self.first_groups], self._n_groups)
-            self.above = self.starts - first
+            # Where the groups begin, and the end of the last one.
+            self.bounds = np.append(np.flatnonzero(new), new.size)
+            self.starts, self.sizes = self.bounds[:-1], np.diff(self.bounds)
+            first = np.arange(0, new.size, self.width)
+            self.first_groups = np.searchsorted(self.starts, first)
+            self.n_groups = np.diff(self.first_groups, append=self.starts.size)
+            self.above = self.starts - np.repeat(first, self.n_groups)
 
     @property
     def exists(self) -> np.ndarray:
@@ -63,14 +65,10 @@ class Block:
         """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
         return self.grades > threshold
 
-    @property
-    def _n_groups(self) -> np.ndarray:
-        return np.diff(self.first_groups, append=self.starts.size)
-
     @cached_property
     def row(self) -> np.ndarray:
         """The row of each group."""
-        return np.repeat(np.arange(self.n_rows), self._n_groups)
+        return np.repeat(np.arange(self.n_rows), self.n_groups)
 
     @cached_property
     def tally(self) -> Tally | None:
@@ -95,15 +93,24 @@ class Block:
         difference: np.ndarray = above - above[..., self.first_groups][..., self.row]
         return difference
 
-    def inverse_ranks(self, k: int) -> np.ndarray:
-        """The sum of 1/rank over each group's places up to rank k; kept, as two measures ask."""
-        if self._inverse_ranks is None or self._inverse_ranks[0] != k:
-            harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, self.width + 1))])
-            harmonic[k:] = harmonic[k]
-            ranks = harmonic.take(self.above + self.sizes)
-            ranks -= harmonic.take(self.above)
-            self._inverse_ranks = k, ranks
-        return self._inverse_ranks[1]
+    @cached_property
+    def kinds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sizes of groups and items above them, and the number of each group's entry there.
+
+        Where groups outnumber the sizes and places that may occur, all of these are listed.
+        """
+        largest = int(self.sizes.max())
+        if self.width * largest > self.starts.size:
+            return self.sizes, self.above, np.arange(self.starts.size)
+        sizes = np.tile(np.arange(1, largest + 1), self.width)
+        above = np.repeat(np.arange(self.width), largest)
+        return sizes, above, self.above * largest + (self.sizes - 1)
+
+    def inverse_ranks(self, sizes: np.ndarray, above: np.ndarray, k: int) -> np.ndarray:
+        """The sum of 1/rank up to rank k over the places of groups of these sizes."""
+        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, self.width + 1))])
+        harmonic[k:] = harmonic[k]
+        return harmonic.take(above + sizes, mode="clip") - harmonic.take(above)
 
     def group_sums(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` over each group of tied items."""

@@ -18,7 +18,7 @@ import numpy as np
 from rankbook.metrics._blocks import Block, Function
 from rankbook.metrics._cascade_integral import integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
-from rankbook.metrics._tally import Tally
+from rankbook.metrics._tally import CODE_BITS, Tally
 
 __all__ = ["mean_cascade"]
 
@@ -33,8 +33,8 @@ _ENTRIES_PER_ITEM, _ENTRIES = 4, 1 << 10
 # The logarithm of a probability that is zero.
 _NEVER = -1e3
 
-# What is tabulated, by the number of grades, the size of groups and the width of a block.
-Tables = dict[tuple[int, int, int], tuple[np.ndarray, np.ndarray]]
+# What is tabulated, and of groups of how many items, by the number of grades and the width of rows.
+Tables = dict[tuple[int, int], tuple[int, np.ndarray, np.ndarray]]
 
 
 def mean_cascade(blocks: list[Block], stop: Function, k: int | None) -> list[np.ndarray]:
@@ -64,12 +64,13 @@ class _Groups:
             stops = stop(np.arange(float(tally.n_grades)))
             with np.errstate(divide="ignore"):
                 logs = np.maximum(np.log1p(-stops), _NEVER)
-            self.reached = np.exp(tally.sums_above(logs))
+            self.reached = tally.products_above(logs)
             limit, self.values = _small_groups(block, tally, stops, self.k, tables)
             groups = np.flatnonzero(block.sizes >= limit)
             sums = tally.sums(stops, groups)
         # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-        sums *= block.inverse_ranks(self.k)[groups] / block.sizes[groups]
+        sizes, above = block.sizes[groups], block.above[groups]
+        sums *= block.inverse_ranks(sizes, above, self.k) / sizes
         self.values[groups] = sums
         # Elsewhere the group adds no more than the reader's chance to get there.
         several = (block.group_hits(0.0)[0][groups] > 1) & (sums > 0)
@@ -109,7 +110,9 @@ def _integrate(groups: list[_Groups], stop: Function) -> None:
     n_grades = max(map(len, parts))
     counts = np.hstack([np.pad(part, ((0, n_grades - len(part)), (0, 0))) for part in parts])
     above = np.concatenate([g.block.above[g.whole] for g in groups])
-    ranks = np.concatenate([g.block.inverse_ranks(g.k)[g.whole] for g in groups])
+    ranks = np.concatenate(
+        [g.block.inverse_ranks(g.block.sizes[g.whole], g.block.above[g.whole], g.k) for g in groups]
+    )
     values = integral_cascade(stop(np.arange(float(n_grades))), counts, above, ranks)
     ends = np.cumsum([g.whole.size for g in groups])
     for group, part in zip(groups, np.split(values, ends), strict=False):
@@ -127,10 +130,10 @@ def _small_groups(
         limit -= 1
     if limit < 2:
         return 0, np.empty(block.sizes.size)
-    key = n_grades, limit, block.width
-    if key not in tables:
-        tables[key] = _table(stops, limit, tally.radix, block.width, k)
-    place, table = tables[key]
+    key = n_grades, block.width
+    if key not in tables or tables[key][0] < limit:
+        tables[key] = limit, *_table(stops, limit, tally.radix, block.width, k)
+    limit, place, table = tables[key]
     return limit, table.take(place.take(tally.codes()) + block.above)
 
 
@@ -151,7 +154,8 @@ def _table(
     means = _mean_products(1 - stops[np.minimum(grade, stops.size - 1)], sizes, limit - 1)
     steps = np.where(item < sizes, means[:-1] - means[1:], 0)
     rank = np.arange(1, width + 1) + item
-    place = np.zeros(radix**stops.size, dtype=np.intp)
+    # Other codes, of larger groups, find values that nobody uses.
+    place = np.zeros(1 << CODE_BITS, dtype=np.intp)
     place[radix ** np.arange(stops.size) @ compositions] = np.arange(sizes.size) * width
     return place, np.ravel(steps.T @ np.where(rank <= k, 1 / rank, 0.0))
 

@@ -38,10 +38,13 @@ __all__ = [
 _LARGEST_SMALL_GRADE = 255
 
 # Places in a matrix: few enough that it and its temporaries stay in the processor's cache.
-_CHUNK = 1 << 17
+_CHUNK = 1 << 16
 
 # Matrices are put together up to this number of groups of ties: many enough for a numpy call.
-_GROUPS = 1 << 14
+_GROUPS = 1 << 17
+
+# The bits of -0.0, as an integer.
+_NEGATIVE_ZERO = np.iinfo(np.int64).min
 
 # What a block is made of.
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]
@@ -230,8 +233,10 @@ def _ranked_rows(
 
 def _tied_rows(new: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Which rows have equal scores, padding apart."""
-    tied: np.ndarray = np.count_nonzero(new, axis=1) < np.minimum(lengths + 1, new.shape[1])
-    return tied
+    width = new.shape[1]
+    if lengths.min() < width:
+        new = new | (np.arange(width) > lengths[:, None])
+    return np.asarray(~new.all(axis=1))
 
 
 def _sorted_together(
@@ -249,34 +254,41 @@ def _sorted_together(
     falling = 0.0 - scores
     bits = falling.view(np.int64)
     spare = not np.bitwise_or.reduce(bits, axis=None) & last_bits
-    keys = bits | grades if spare else bits & ~last_bits | grades
+    # All of one type: numpy is slow where types are mixed.
+    keys = bits & ~last_bits
+    keys |= grades.astype(np.int64)
     # As floats, which they are still: an infinite score is padding, whose grade is 0.
     keys.view(float).sort(axis=1)
+    ranked = keys.astype(np.uint8) & np.uint8(last_bits)
+    keys &= ~last_bits
+    new = _starts(keys)
     if not spare:
-        falling.sort(axis=1)
-    ranked = (keys & ~last_bits if spare else bits).view(np.uint64)
-    changes = ranked[:, 1:] ^ ranked[:, :-1]
-    new = np.empty(scores.shape, dtype=bool)
-    new[:, 0] = True
-    np.not_equal(changes, 0, out=new[:, 1:])
-    if not spare:
-        # One less, so that no change is the largest number there is.
-        changes -= np.uint64(1)
-        if changes.min(initial=last_bits) < last_bits:
+        # A number so small that only its sign is left counts as equal to zero in the sort.
+        if keys.min() == _NEGATIVE_ZERO:
             return None
-    keys &= last_bits
-    return keys.astype(np.uint8), new
+        # Scores that differ in the last bits alone begin anew here, and did not there.
+        if not new.all():
+            falling.sort(axis=1)
+            if np.count_nonzero(_starts(falling)) > np.count_nonzero(new):
+                return None
+    return ranked, new
+
+
+def _starts(ranked: np.ndarray) -> np.ndarray:
+    """Where a new value begins in the rows of a sorted matrix."""
+    new = np.empty(ranked.shape, dtype=bool)
+    # All rows in one run, which is faster; what their first places are compared with is no matter.
+    flat = ranked.ravel()
+    np.not_equal(flat[1:], flat[:-1], out=new.ravel()[1:])
+    new[:, 0] = True
+    return new
 
 
 def _argsorted(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Places in ranked order, ties in any order, and where a new score begins."""
     # An unstable sort is several times faster than a stable one and serves rows without ties.
     order = np.argsort(scores, axis=1)[:, ::-1]
-    ranked = _pick(scores, order)
-    new = np.empty(ranked.shape, dtype=bool)
-    new[:, 0] = True
-    np.not_equal(ranked[:, 1:], ranked[:, :-1], out=new[:, 1:])
-    return order, new
+    return order, _starts(_pick(scores, order))
 
 
 def _in_given_order(order: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -20,18 +20,13 @@ def mean_average_precision(block: Block, threshold: float, k: int | None) -> np.
     """Average precision: (r/m) (c + 1 + (t-1)(r-1)/(m-1)) / (a + t), summed over t <= k - a."""
     k = block.width if k is None else min(k, block.width)
     relevant, found = block.group_hits(threshold)
-    # Floats: numpy is slow where types are mixed.
-    size, above, inverse_ranks = block.sizes * 1.0, block.above * 1.0, block.inverse_ranks(k)
-    n_places = size if k == block.width else np.clip(k - above, 0, size)
+    size, above, kind = block.kinds
+    inverse_ranks = block.inverse_ranks(size, above, k)
     # (t - 1) / (a + t) = 1 - (a + 1) / (a + t): the places, less a + 1 times their inverse ranks.
-    above += 1
-    above *= inverse_ranks
-    sums = n_places - above
-    sums *= relevant - 1
-    sums /= np.maximum(size - 1, 1)
-    sums += (found + 1) * inverse_ranks
+    rest = np.clip(k - above, 0, size) - (above + 1) * inverse_ranks
+    sums = (found + 1) * (inverse_ranks / size).take(kind)
+    sums += (relevant - 1) * (rest / (size * np.maximum(size - 1, 1))).take(kind)
     sums *= relevant
-    sums /= size
     sums, total = block.row_sums(sums), block.row_sums(relevant)
     return np.divide(sums, total, out=np.zeros(total.size), where=total > 0)
 

@@ -286,6 +286,16 @@ def test_scores_that_differ_in_their_last_bits_are_no_ties(name):
     assert measure(y, np.where(ranks > 3, 1.0, zeros)) == measure(y, np.where(ranks > 3, 1, 0))
 
 
+@every_measure
+def test_numbers_next_to_zero_are_not_zero(name):
+    """Of these only the sign is left where grades are the last bits, and -0.0 equals 0.0."""
+    measure, _ = MEASURES[name]
+    rng = np.random.default_rng(14)
+    for _ in range(100):
+        y, ranks = rng.permutation([0, 0, 0, 1, 2, 4]), rng.integers(-2, 3, 6)
+        assert measure(y, ranks * 5e-324) == measure(y, ranks)
+
+
 @pytest.mark.parametrize("name", ["dcg", "ap", "rr", "err"])
 @pytest.mark.parametrize(("highest", "n"), [(4, 4095), (4, 8191), (1, 900), (12, 15), (48, 3)])
 def test_counts_that_an_integer_holds_and_others_agree(name, highest, n):
