@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -166,6 +166,10 @@ def find_minimum(
         basis = np.linalg.svd(flat)[0][:, flat.shape[1] :]
         problem, x0 = Restricted(objective, start, basis), np.zeros(basis.shape[1])
     result = minimize(problem, x0, tol=tol, max_iter=max_iter, callback=callback)
+    if ridged and result.converged and result.n_iter == 0:
+        # In small units the start is nearly as good as the minimiser, but ranks nothing.
+        step = minimize(problem, x0, tol=0.0, max_iter=1)
+        result = replace(step, converged=True, reason=result.reason)
     separated = np.zeros((size, 0))
     if can_separate and first is not None and not callable(first):
         inner = first if basis is None else basis.T @ first @ basis

@@ -19,7 +19,7 @@ from rankbook.models._pair_objective import MAX_COLUMNS, Fit, PairRisk, strong_c
 from rankbook.solvers import NewtonResult, minimize
 from rankbook.solvers.quasi_newton import minimize_from
 
-__all__ = ["COARSE", "coarser", "minimize_smooth", "solve", "with_help"]
+__all__ = ["COARSE", "coarser", "from_zero", "minimize_smooth", "solve", "with_help"]
 
 # Below this many items a thinner sample is not worth fitting first.
 COARSE = 20_000
@@ -140,6 +140,19 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
     gradient = _out_of_basis(risk, result.gradient)
     gap = strong_convexity_gap(gradient, risk.ridge)
     return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
+
+
+def from_zero(risk: PairRisk, fit: Fit) -> Fit:
+    """One step on where zero is as good as the tolerance asks for.
+
+    In small units the ridge is so strong that the minimum is hardly below the objective at zero.
+    The minimiser ranks all the same, and zero does not.
+    """
+    if fit.coef.any() or not risk.ridge.any():
+        return fit
+    step = minimize(risk, fit.coef, tol=0.0, max_iter=1)
+    gap = max(fit.gap + step.value - fit.value, 0.0)
+    return replace(fit, coef=step.x, value=step.value, gap=gap, n_iter=fit.n_iter + step.n_iter)
 
 
 def _in_basis(risk: PairRisk, coef: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from rankbook._validation import check_costs, check_qid, check_scalar, check_wei
 from rankbook.models._base import LinearRankerMixin, check_items
 from rankbook.models._degenerate import least_norm_pairs, warn_if_separated
 from rankbook.models._hinge_path import minimize_hinge
-from rankbook.models._pair_fit import minimize_smooth
+from rankbook.models._pair_fit import from_zero, minimize_smooth
 from rankbook.models._pair_objective import Fit, PairRisk
 from rankbook.solvers import PairSums
 from rankbook.solvers.design import Design
@@ -272,5 +272,7 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     def _minimize(self, risk: PairRisk, tol: float) -> Fit:
         with progress(self.verbose, self.max_iter) as report:
             if risk.sums.loss.is_smooth:
-                return minimize_smooth(risk, tol, self.max_iter, report)
-            return minimize_hinge(risk, tol, self.max_iter, report, aim=self.tol)
+                fit = minimize_smooth(risk, tol, self.max_iter, report)
+            else:
+                fit = minimize_hinge(risk, tol, self.max_iter, report, aim=self.tol)
+            return from_zero(risk, fit)

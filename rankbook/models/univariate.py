@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -232,13 +233,18 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
 
     def _minimize(self, risk: MarginRisk) -> NewtonResult:
         with progress(self.verbose, self.max_iter) as report:
-            return minimize(
+            result = minimize(
                 risk,
                 self._start(risk),
                 tol=self.tol,
                 max_iter=self.max_iter,
                 callback=newton_callback(report),
             )
+        if result.converged and not result.x[:-1].any():
+            # In small units zero is nearly as good as the minimiser, but ranks nothing.
+            step = minimize(risk, result.x, tol=0.0, max_iter=1)
+            result = replace(result, x=step.x, value=step.value, n_iter=step.n_iter)
+        return result
 
     def _start(self, risk: MarginRisk) -> np.ndarray:
         """The best intercept, or with many items the fit of a thinned sample."""

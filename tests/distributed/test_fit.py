@@ -7,6 +7,7 @@ import dask.array as da
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
@@ -195,6 +196,19 @@ def test_many_columns_go_by_products(sample, monkeypatch):
         estimator = UnivariateRanker(alpha=alpha, tol=1e-16)
         memory, blocks = both(estimator, X, y > 1, sample_weight=weights)
         close(blocks.decision_function(X), memory.decision_function(X), 1e-6)
+
+
+@pytest.mark.parametrize("estimator", [PairwiseRanker(alpha=0.1), UnivariateRanker(alpha=0.1)])
+def test_small_units(sample, estimator):
+    """Zero is nearly as good as the minimiser there, but ranks nothing."""
+    X, y, qid, _ = sample
+    X, y = 1e-30 * X, y if isinstance(estimator, PairwiseRanker) else y > 1
+    queries = {"qid": qid} if isinstance(estimator, PairwiseRanker) else {}
+    expected = clone(estimator).fit(X, y, **queries).coef_
+    blocks = dict(zip(queries, blocked(*queries.values()), strict=True))
+    model = distributed.fit(estimator, *blocked(X, y), **blocks)
+    assert expected.all()
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-8)
 
 
 def test_the_estimator_given_is_not_changed(sample):

@@ -158,3 +158,42 @@ def test_extremes_are_finite_and_silent(model, factor):
     model.fit(X * factor, Y)
     score = getattr(model, "decision_function", model.predict)
     assert np.isfinite(score(X * factor)).all()
+
+
+SLOPES_AT_ZERO = {
+    "logistic": -0.5,
+    "hinge": -1.0,
+    "exponential": -1.0,
+    "squared_hinge": -2.0,
+    "squared": -2.0,
+}
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1e-30, 1e-140])
+@pytest.mark.parametrize("queries", [False, True])
+@pytest.mark.parametrize("loss", SLOPES_AT_ZERO)
+def test_pairs_in_small_units_rank_as_the_loss_falls_at_zero(loss, queries, unit):
+    """The minimiser tends to minus the gradient at zero over alpha; at zero nothing is ranked."""
+    qid = np.arange(45) % 5 if queries else np.zeros(45, dtype=int)
+    model = models.PairwiseRanker(loss, "constant", consistent=False, alpha=0.1)
+    model.fit(unit * X, Y, qid=qid if queries else None)
+    above, below = np.nonzero((Y[:, None] > Y) & (qid[:, None] == qid))
+    expected = -SLOPES_AT_ZERO[loss] * (X[above] - X[below]).mean(axis=0) / 0.1
+    np.testing.assert_allclose(model.coef_ / unit, expected, rtol=1e-6)
+    np.testing.assert_allclose(model.decision_function(unit * X), unit * X @ model.coef_)
+    assert 0 <= model.dual_gap_ <= 1e-6
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-30, 1e-140])
+def test_items_in_small_units_rank_as_the_loss_falls_at_zero(unit):
+    y = (Y > 0).astype(int)
+    model = models.UnivariateRanker(alpha=0.1).fit(unit * X, y)
+    share = y.mean()
+    expected = ((y - share)[:, None] * X).mean(axis=0) / 0.1
+    np.testing.assert_allclose(model.coef_ / unit, expected, rtol=1e-6)
+    assert model.intercept_ == pytest.approx(np.log(share / (1 - share)))
+
+
+def test_constant_columns_leave_zero():
+    model = models.PairwiseRanker().fit(np.ones((45, 2)), Y)
+    assert model.coef_.tolist() == [0.0, 0.0] and model.n_iter_ == 1
