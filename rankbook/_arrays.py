@@ -24,6 +24,7 @@ __all__ = [
 _EXACT_INTEGERS = 2.0**53
 # A number of about one, divided by this, is within the range of floats.
 _SMALLEST = 1e-305
+_FEW_ROWS = 64
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -88,14 +89,22 @@ def require_normal(array: Any, name: str) -> None:
     """Raise if a column (or the vector) is so small that numbers in its unit leave the floats."""
     if 0 in array.shape:
         return
-    largest = abs(array).max(axis=0)
-    largest = np.atleast_1d(largest.toarray().ravel() if sp.issparse(array) else largest)
+    matrix = array if array.ndim == 2 else array[:, None]
+    # A few rows clear most columns.
+    unclear = np.flatnonzero(_largest(matrix[:_FEW_ROWS]) < _SMALLEST)
+    largest = _largest(matrix[:, unclear]) if unclear.size else np.zeros(0)
     small = (largest > 0) & (largest < _SMALLEST)
     if small.any():
         raise ValueError(
             f"{name} must not have largest entries below {_SMALLEST} but zero, got "
             f"{largest[small][0]}: choose another unit"
         )
+
+
+def _largest(matrix: Any) -> np.ndarray:
+    """The largest size of the entries of each column."""
+    largest = abs(matrix).max(axis=0)
+    return largest.toarray().ravel() if sp.issparse(largest) else np.asarray(largest)
 
 
 def require_vector(array: np.ndarray, name: str) -> None:

@@ -139,6 +139,13 @@ def test_columns_of_zeros_and_none_have_a_normal_size():
     require_normal(np.array([[0.0, 1.0], [0.0, -2.0]]), "X")
     require_normal(np.zeros((3, 0)), "X")
     require_normal(sp.csr_array(np.zeros((2, 2))), "X")
+    # Zeros come first in a column that is large enough, and in one that is not.
+    late = np.zeros((300, 2))
+    late[299] = 1.0
+    for kind in (np.array, sp.csr_array):
+        require_normal(kind(late), "X")
+        with pytest.raises(ValueError, match="X must not have largest entries below 1e-305"):
+            require_normal(kind(late * [1.0, 1e-310]), "X")
     with pytest.raises(ValueError, match="sample_weight must not have largest entries below"):
         models.CumulativeLink().fit(X, Y, sample_weight=np.full(45, 5e-324))
 
