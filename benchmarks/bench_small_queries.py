@@ -6,14 +6,13 @@ of alpha and the ratio; scikit-learn's forming of the pairs is counted. Data com
 
 Bars: at least 2 times as fast at each alpha, 3 in the geometric mean, at an objective not above
 scikit-learn's; and at alpha 0.1 and 1 no slower than dlib. Measured last, least ratio and geometric
-mean, in one run beside other work. Hinge: OHSUMED 31, 68; MSLR sample 26, 100; LightGBM sample 3.4,
-9.7; 5,000 queries 15, 35. Logistic: 5.8, 14; 11, 17; 2.1, 7.0; 3.0, 7.1. 100,000 queries, measured
-before: 17, 19 (alpha 1e-2 and more), 9.0, 11 (without alpha 1e-4). The objective was never above
-scikit-learn's: the hinge's gap is at most 1e-13. The method chosen for a pass takes at most 1.4
-times the better one's time. In four runs dlib's time over ours, where dlib's objective is as low as
-ours, is 1.0 to 1.7 for OHSUMED at alpha 1 and 1.2 to 21 elsewhere; at the same tolerance it is 0.6
-to 0.85 for OHSUMED at alpha 1 and 1e-3, where dlib's objective is 5e-5 higher, and 1.1 and more
-elsewhere.
+mean, in one run beside other work. Hinge: OHSUMED 27, 62; MSLR sample 16, 85; LightGBM sample 2.7,
+8.5; 5,000 queries 15, 30; 100,000 queries 18, 30. Logistic: 5.7, 14; 11, 22; 2.8, 9.5; 3.2, 4.3;
+8.3, 9.6. The objective was never above scikit-learn's: the hinge's gap is at most 1e-13. The method
+chosen for a pass takes at most 1.4 times the better one's time. In five runs dlib's time over ours,
+where dlib's objective is as low as ours, is 1.0 to 1.7 for OHSUMED at alpha 1 and 1.2 to 21
+elsewhere; at the same tolerance it is 0.6 to 0.85 for OHSUMED at alpha 1 and 1e-3, where dlib's
+objective is 5e-5 higher, and 1.1 and more elsewhere.
 """
 
 from __future__ import annotations
