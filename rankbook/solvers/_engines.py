@@ -29,7 +29,7 @@ _MOST_PAIRS = 1e7
 
 
 def _few_pairs(data: PairData, loss: Loss) -> np.ndarray:
-    """For each query, whether to keep its pairs is less work than to sum without them."""
+    """For each query, whether to keep its pairs is less work, or little enough for exactness."""
     items, pairs = data.query_sizes, data.pair_counts
     if loss.hinge_parts and loss.is_smooth:
         return pairs <= _SORTED_ITEM * items

@@ -1,5 +1,7 @@
 """The study of the cost of pairs: objectives and counts are recomputed, timings need form."""
 
+from math import isqrt
+
 import numpy as np
 import pytest
 
@@ -27,13 +29,14 @@ def test_quick_gives_the_stored_numbers(stored):
         )
 
 
+@pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize("loss", study.LOSSES)
-def test_larger_sizes_are_recomputed_too(stored, loss):
-    X, y = study.sample(stored["n"][1])
-    assert stored["pairs"][1] == (y == 1).sum() * (y == 0).sum()
+def test_larger_sizes_are_recomputed_too(stored, loss, size):
+    X, y = study.sample(stored["n"][size])
+    assert stored["pairs"][size] == (y == 1).sum() * (y == 0).sum()
     model = PairwiseRanker(loss, alpha=study.ALPHA).fit(X, y)
     rtol = 2e-6 if loss == "hinge" else 1e-8
-    np.testing.assert_allclose(model.objective_, stored["objective"][loss][1], rtol=rtol)
+    np.testing.assert_allclose(model.objective_, stored["objective"][loss][size], rtol=rtol)
 
 
 def test_the_objective_is_that_of_the_explicit_pairs():
@@ -50,6 +53,17 @@ def test_exponent_of_powers():
     sizes = np.array([10, 50, 700])
     for power in (0.5, 1, 2):
         np.testing.assert_allclose(study.exponent(sizes, 3.0 * sizes**power), power, rtol=1e-12)
+
+
+def test_numbers_of_pairs_are_products_of_two_classes(stored):
+    for n, pairs in zip(stored["n"], stored["pairs"], strict=True):
+        # The sizes of the classes solve k (n - k) = pairs; with a median of zero they are alike.
+        difference = isqrt(n * n - 4 * pairs)
+        assert difference**2 == n * n - 4 * pairs
+        assert (n - difference) % 2 == 0 and difference < 5 * n**0.5
+    for n, pairs in zip(stored["explicit"]["n"], stored["explicit"]["pairs"], strict=True):
+        _, y = study.sample(n)
+        assert pairs == (y == 1).sum() * (y == 0).sum()
 
 
 def test_form(stored):
