@@ -149,6 +149,21 @@ def scorer(name: str, **options: Any) -> Callable[..., float]:
     ...     UnivariateRanker(), X, y, scoring=scorer("auc"), cv=StratifiedKFold(3)
     ... )
     array([1., 1., 1.])
+
+    With queries:
+
+    >>> import sklearn
+    >>> from rankbook.models import PairwiseRanker
+    >>> from sklearn.model_selection import GroupKFold, cross_validate
+    >>> qid = ["a", "b", "c", "a", "b", "c"]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     ranker = PairwiseRanker().set_fit_request(qid=True)
+    ...     folds = GroupKFold(3).set_split_request(groups="qid")
+    ...     result = cross_validate(
+    ...         ranker, X, y, scoring=scorer("ndcg", k=10), cv=folds, params={"qid": qid}
+    ...     )
+    >>> result["test_score"]
+    array([1., 1., 1.])
     """
     check_choice(name, [*_PAIRS, *_LISTS], "name")
     metric = _PAIRS.get(name) or _LISTS[name]

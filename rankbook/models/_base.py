@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -21,14 +22,20 @@ _LARGEST_LABEL = 1e150
 
 
 def check_items(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, which drops masks, names no ragged list and casts None."""
+    """scikit-learn's `validate_data`, which drops masks, casts None and does not always name X."""
     for name, values in (("X", X), ("y", options.get("y"))):
         if isinstance(values, (list, tuple, np.ma.MaskedArray)):
             as_array(values, name)
     if isinstance(options.get("y"), np.ndarray) and options["y"].dtype.kind == "O":
         require_finite(as_float(options["y"], "y"), "y")
-    with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
-        return validate_data(estimator, X, **options)
+    try:
+        with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
+            return validate_data(estimator, X, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\b[Xy]\b|feature names", str(error), re.IGNORECASE):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X: {error}") from error
 
 
 def label_values(classes: np.ndarray) -> np.ndarray:

@@ -107,6 +107,27 @@ def test_score_takes_queries_in_two_ways_and_by_keyword_alone():
         ranker.score(X, y, [1, 1, 0, 1])
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        [["a"], ["b"], ["c"]],
+        np.ones((3, 1), complex),
+        [0.0, 1.0, 2.0],
+        np.ones((3, 1), [("a", float), ("b", float)]),
+        pd.DataFrame({"a": ["u", "v", "w"]}),
+        pd.DataFrame([[1, 2]] * 3, columns=["a", "a"]).assign(b=pd.Timestamp("2020")),
+        object(),
+    ],
+)
+def test_errors_of_X_name_it(X):
+    """Some of scikit-learn's and of numpy's do not."""
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        models.PairwiseRanker().fit(X, [0, 1, 2])
+    with pytest.raises(ValueError, match="^The feature names should match those that were passed"):
+        frame = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+        models.PairwiseRanker().fit(frame, [0, 1, 2]).predict(frame.rename(columns={"a": "b"}))
+
+
 ESTIMATORS = [name for name in models.__all__ if hasattr(getattr(models, name), "fit")]
 
 
