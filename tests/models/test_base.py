@@ -128,6 +128,26 @@ def test_errors_of_X_name_it(X):
         models.PairwiseRanker().fit(frame, [0, 1, 2]).predict(frame.rename(columns={"a": "b"}))
 
 
+@pytest.mark.parametrize(
+    ("ranker", "parameters"),
+    [
+        (models.PairwiseBoost(n_iter=5), {"bandwidth": 5.0, "weak": "joint"}),
+        (models.ORBoost(n_iter=5, weak="stump"), {"weak": "univariate"}),
+        (models.CumulativeLink(alpha=0.1), {"link": "cloglog", "alpha": 1.0}),
+        (models.SVOR(), {"kernel": "poly", "gamma": 3.0, "degree": 2}),
+    ],
+    ids=repr,
+)
+def test_a_fitted_model_stays_what_it_is_until_it_is_fitted_again(ranker, parameters):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    last = [name for name in ("predict_proba", "decision_function") if hasattr(ranker, name)]
+    answers = [getattr(ranker.fit(X, y), name)(X) for name in last]
+    ranker.set_params(**parameters)
+    for name, answer in zip(last, answers, strict=True):
+        assert_array_equal(getattr(ranker, name)(X), answer)
+    assert not np.allclose(ranker.fit(X, y).decision_function(X), answers[-1])
+
+
 ESTIMATORS = [name for name in models.__all__ if hasattr(getattr(models, name), "fit")]
 
 
