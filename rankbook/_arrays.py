@@ -22,6 +22,8 @@ __all__ = [
 
 # Integers up to here are floats without rounding.
 _EXACT_INTEGERS = 2.0**53
+# Python and numpy would make floats of these.
+_NO_NUMBERS = (str, bytes, complex, np.complexfloating)
 # A number of about one, divided by this, is within the range of floats.
 _SMALLEST = 1e-305
 _FEW_ROWS = 64
@@ -64,10 +66,11 @@ def as_float(values: Any, name: str) -> np.ndarray:
     """Return values as an array of floats; complex numbers and text are refused."""
     array = as_array(values, name)
     if array.dtype.kind == "O":
-        try:
-            return array.astype(float)
-        except (TypeError, ValueError, OverflowError):
-            pass
+        if not any(isinstance(v, _NO_NUMBERS) for v in array.ravel().tolist()):
+            try:
+                return array.astype(float)
+            except (TypeError, ValueError, OverflowError):
+                pass
     elif array.dtype.kind in "biuf":
         return array.astype(float, copy=False)
     raise TypeError(f"{name} must be real numbers, got an array of dtype {array.dtype}")

@@ -1,8 +1,7 @@
 """Labels and scores in order: who stands above whom, without rounding.
 
-The order of labels is declared, never guessed. Numbers have one; an ordered pandas Categorical
-carries one (it is known by its attributes, so that pandas is not imported); other labels are
-listed, lowest first.
+The order of labels is declared, never guessed. Numbers have one; an ordered pandas Categorical, a
+polars Enum and an ordered Arrow dictionary carry one; other labels are listed, lowest first.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from rankbook._arrays import as_array, as_float, require_finite, require_vector
+from rankbook._categories import Categories, categories_of
 
 __all__ = ["encode_labels", "encode_queries", "scores_in_order"]
 
@@ -33,10 +33,10 @@ def encode_labels(y: Any, labels: Iterable | None, name: str) -> Encoded:
     With `labels` or an ordered Categorical the classes are all that are named, whether or not `y`
     holds them.
     """
-    categorical = _categorical(y)
-    if categorical is not None:
-        codes, classes = _categorical_codes(categorical, name)
-        if labels is None and not categorical.dtype.ordered:
+    found = categories_of(y)
+    if found is not None:
+        codes, classes = _category_codes(found, name)
+        if labels is None and not found.ordered:
             raise ValueError(_undeclared(name, "an unordered Categorical"))
     else:
         array = _clean(y, name)
@@ -58,20 +58,18 @@ def _undeclared(name: str, got: str) -> str:
     )
 
 
-def _categorical(y: Any) -> Any:
-    """The Categorical in a pandas Series, Index or Categorical; None for anything else."""
-    dtype = getattr(y, "dtype", None)
-    if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):
-        return getattr(y, "array", y)
-    return None
-
-
-def _categorical_codes(categorical: Any, name: str) -> Encoded:
-    codes = np.asarray(categorical.codes).astype(np.intp)
-    require_vector(codes, name)
-    if codes.min() < 0:
+def _category_codes(found: Categories, name: str) -> Encoded:
+    require_vector(found.codes, name)
+    missing = [k for k, value in enumerate(found.values) if _is_missing(value)]
+    if found.codes.min() < 0 or np.isin(found.codes, missing).any():
         raise ValueError(f"{name} must not hold missing labels")
-    return codes, _as_classes(categorical.categories.tolist())
+    try:
+        distinct = len(set(found.values)) == len(found.values)
+    except TypeError as error:
+        raise TypeError(f"{name} must hold labels that can be compared: {error}") from None
+    if not distinct:
+        raise ValueError(f"{name} must have distinct categories, got {found.values[:10]}")
+    return found.codes, _as_classes(found.values)
 
 
 def _as_classes(values: list) -> np.ndarray:
@@ -112,7 +110,7 @@ def _check_named(labels: Any) -> list:
     if np.ma.is_masked(labels):
         raise ValueError("labels must not hold masked entries")
     named = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    named = [v.item() if isinstance(v, np.generic) else v for v in named]
+    named = [_plain(value) for value in named]
     if not named:
         raise ValueError("labels must not be empty")
     if any(_is_missing(value) for value in named):
@@ -129,10 +127,19 @@ def _check_named(labels: Any) -> list:
     return named
 
 
+def _plain(value: Any) -> Any:
+    """An entry of an array of numpy's, xarray's or Arrow's as an object of Python."""
+    if hasattr(value, "as_py"):
+        return value.as_py()
+    return value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
+
+
 def _clean(values: Any, name: str) -> np.ndarray:
     """Labels as an array of finite numbers, text or objects, of which none is missing."""
     array = as_array(values, name)
     require_vector(array, name)
+    if array.dtype.kind == "T":  # numpy's strings of any length, which may lack some
+        array = array.astype(object)
     if array.dtype.kind in "fc":
         require_finite(array, name)
     elif array.dtype.kind in "Mm" and np.isnat(array).any():
@@ -236,7 +243,7 @@ def encode_queries(qid: Any, name: str) -> np.ndarray:
         raise TypeError(f"{name} must hold numbers or text, got dtype {array.dtype}")
     try:
         codes = np.unique(array, return_inverse=True)[1]
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold identifiers that can be sorted: {error}") from None
     return codes.astype(np.intp, copy=False)
 
@@ -246,9 +253,9 @@ def scores_in_order(scores: Any, name: str) -> np.ndarray:
 
     An ordered Categorical has the order of its categories, whether or not they are numbers.
     """
-    categorical = _categorical(scores)
-    if categorical is not None and categorical.dtype.ordered:
-        return _categorical_codes(categorical, name)[0].astype(float)
+    found = categories_of(scores)
+    if found is not None and found.ordered:
+        return _category_codes(found, name)[0].astype(float)
     array = as_array(scores, name)
     require_vector(array, name)
     if array.dtype.kind == "O":

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankbook._arrays import as_array, as_float, as_vector, require_finite, require_vector
 from rankbook._labels import encode_labels, encode_queries, scores_in_order
+from rankbook._room import require_room
 
 __all__ = [
     "FEW_CLASSES",
@@ -146,7 +147,8 @@ def check_group(group: Any, n: int | None = None, name: str = "group") -> np.nda
     total = sum(sizes.tolist())
     if n is not None and total != n:
         raise ValueError(f"{name} must sum to the number of items, {n}, got {total}")
-    return np.repeat(np.arange(sizes.size), sizes)
+    require_room({f"sum({name})": total}, 2.0 * total)
+    return np.repeat(np.arange(sizes.size), sizes.astype(np.intp))
 
 
 def cost_scale(kind: str, n_classes: int, name: str = "costs") -> np.ndarray:

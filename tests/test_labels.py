@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,9 @@ from numpy.testing import assert_array_equal
 from rankbook._validation import check_group, check_labels, check_qid, check_scores
 
 SIZES = ["low", "mid", "high"]
+STRINGS = np.dtypes.StringDType(na_object=None)
+ROWS = np.empty(2, dtype=object)
+ROWS[:] = [np.array([0, 1]), np.array([1, 0])]
 
 
 @pytest.mark.parametrize(
@@ -86,13 +90,17 @@ def test_intervals_and_numbers_as_categories():
         (np.array([None, (1, 2)], object)[1:], [(1, 2), (0, 0)], [0]),
         (np.array(["2020", "2021"], "M8[Y]"), np.array(["2021", "2020"], "M8[Y]"), [1, 0]),
         ([1j, 2j], [2j, 1j], [1, 0]),
+        (np.array(["mid", "low"], np.dtypes.StringDType()), SIZES, [1, 0]),
+        (["mid", "low"], [np.array(size) for size in SIZES], [1, 0]),
+        (["mid", "low"], [SimpleNamespace(as_py=lambda s=size: s) for size in SIZES], [1, 0]),
     ],
 )
 def test_labels_declare_the_order_as_given(y, labels, codes):
     got_codes, classes = check_labels(y, labels=labels)
     assert_array_equal(got_codes, codes)
     assert classes.shape == (len(labels),)
-    assert all(a == b for a, b in zip(classes.tolist(), labels, strict=True))
+    plain = [label.as_py() if hasattr(label, "as_py") else label for label in labels]
+    assert all(a == b for a, b in zip(classes.tolist(), plain, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -101,6 +109,7 @@ def test_labels_declare_the_order_as_given(y, labels, codes):
         ["low", "high"],
         np.array(["low", "high"], object),
         np.array([b"low", b"high"]),
+        np.array(["low", "high"], np.dtypes.StringDType()),
         pd.Series(["low", "high"]),
         pd.Categorical(["low", "high"]),
         pd.Categorical([1, 2]),
@@ -136,6 +145,7 @@ def test_an_undeclared_order_is_refused_and_both_ways_are_shown(y):
         (np.array([np.nan, "a"], object), ["a"], ValueError, "y must not hold missing"),
         (np.array(["NaT", "2020"], "M8[Y]"), None, ValueError, "y must not hold missing"),
         (np.array([pd.NaT, 1], object), None, ValueError, "y must not hold missing"),
+        (np.array(["a", None], STRINGS), ["a"], ValueError, "y must not hold missing"),
         (np.array([pd.NA, 1], object), None, ValueError, "y must not hold missing"),
         ([Decimal("sNaN"), 1], None, ValueError, "y must not hold missing"),
         ([Decimal("NaN"), 1], None, ValueError, "y must not hold missing"),
@@ -194,6 +204,7 @@ def test_queries():
     assert_array_equal(check_qid([2**63, -1, 2**63 + 1], 3), [1, 0, 2])
     assert check_qid(None, 3) is None
     assert_array_equal(check_group([1, 2]), [0, 1, 1])
+    assert_array_equal(check_group(np.array([1, 2], np.uint64)), [0, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -205,11 +216,15 @@ def test_queries():
         (lambda: check_qid(np.array([1j, 1]), 2), TypeError, "qid must hold numbers or text"),
         (lambda: check_qid([1, np.inf], 2), ValueError, "qid must be finite"),
         (lambda: check_qid(np.zeros(2, "V4"), 2), TypeError, "qid must hold numbers or text"),
+        (lambda: check_qid(ROWS, 2), TypeError, "qid must hold identifiers that can be sorted"),
+        (lambda: check_qid(np.array(["a", None], STRINGS), 2), ValueError, "qid must not hold m"),
         (lambda: check_qid([0, 1], 2, group=[2]), ValueError, "qid and group say the same"),
         (lambda: check_qid(None, 2, group=[2, 1]), ValueError, "group must sum to the number of"),
         (lambda: check_group([1.0]), TypeError, "group must hold the queries' sizes"),
         (lambda: check_group([1, 0]), ValueError, "group must hold sizes of at least 1, got 0"),
         (lambda: check_group([]), ValueError, "group must not be empty"),
+        (lambda: check_group([2**40]), ValueError, r"sum\(group\) must fit in memory, got 1099"),
+        (lambda: check_group([2**63 - 1] * 3), ValueError, r"sum\(group\) must fit in memory"),
         (lambda: check_scores([2**70, np.nan]), ValueError, "scores must be finite"),
         (lambda: check_scores([2**70, np.inf]), ValueError, "scores must be finite"),
         (lambda: check_scores([2**70, None]), TypeError, "scores must be real numbers"),

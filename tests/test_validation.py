@@ -36,6 +36,8 @@ def test_generators():
         (lambda: v.check_labels([0, 1], n=3), ValueError, "y and scores must have the same len"),
         (lambda: v.check_weights([1, -1], 2), ValueError, "sample_weight must not be negative"),
         (lambda: v.check_weights([0, 0], 2), ValueError, "sample_weight must have a positive sum"),
+        (lambda: v.check_weights(np.array(["1"], object), 1), TypeError, "sample_weight must be r"),
+        (lambda: v.check_weights(np.array([np.complex128(1j)], object), 1), TypeError, "real numb"),
         (lambda: v.check_weights([1], 2), ValueError, "sample_weight and y must have the same"),
         (lambda: v.check_qid([1], 2), ValueError, "qid and y must have the same length"),
         (lambda: v.check_costs(np.ones((2, 2)), 3), ValueError, r"costs must have shape \(3, 3\)"),

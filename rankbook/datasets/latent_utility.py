@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from rankbook._arrays import as_float, require_finite
 from rankbook._link import within_reach
 from rankbook._links import LINKS
+from rankbook._room import require_room
 from rankbook._validation import (
     check_choice,
     check_rng,
@@ -34,7 +35,6 @@ from rankbook._validation import (
     check_thresholds,
     check_vector,
 )
-from rankbook.datasets._room import require_room
 
 __all__ = ["LatentUtilityData", "LatentUtilityModel", "make_latent_utility"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from rankbook._room import require_room
 from rankbook._validation import check_probabilities, check_rng, check_scalar
-from rankbook.datasets._room import require_room
 from rankbook.datasets.letor import LetorData
 
 __all__ = ["make_letor"]

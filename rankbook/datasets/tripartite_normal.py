@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from rankbook._arrays import as_array
+from rankbook._room import require_room
 from rankbook._validation import check_rng, check_scalar
-from rankbook.datasets._room import require_room
 from rankbook.population import NormalMixture
 
 __all__ = ["make_tripartite_normal"]

@@ -7,8 +7,9 @@ takes
 - `sample_weight`: a pair weighs the product of the weights of its items;
 - `qid`: only items of the same query are compared, and the result is the mean over the queries
   that have a pair to compare;
-- `labels`: all classes, lowest first, where `y` holds neither numbers nor an ordered pandas
-  Categorical, or lacks some class.
+- `labels`: all classes, lowest first, where `y` lacks some class, or holds neither numbers nor
+  categories in a declared order: an ordered pandas Categorical, a polars Enum, an ordered Arrow
+  dictionary.
 
 All cost one sort, O(n log n), and memory linear in the number of items.
 """

@@ -66,10 +66,7 @@ class _RankingScorer:
         qid: Any = None,
         sample_weight: Any = None,
     ) -> float:
-        if not hasattr(estimator, "decision_function"):
-            raise TypeError(
-                f"estimator must have a decision_function, to rank by, got {estimator!r}"
-            )
+        rank = _scores_of(estimator)
         options = dict(self.options)
         if self.name in _PAIRS:
             options["sample_weight"] = sample_weight
@@ -77,12 +74,15 @@ class _RankingScorer:
         elif sample_weight is not None:
             raise TypeError(f"sample_weight must be left out: {self.name} takes none")
         metric = _PAIRS.get(self.name) or _LISTS[self.name]
-        value = metric(y, estimator.decision_function(X), qid=qid, **options)
+        value = metric(y, rank(X), qid=qid, **options)
         return -value if self.name in _LOSSES else value
 
     def set_score_request(self, **requests: bool | str | None) -> _RankingScorer:
         """Say which metadata is wanted: ``qid=False``, ``sample_weight=True``, or another name."""
+        known = list(self._metadata_request.score.requests)
         for key, alias in requests.items():
+            if key not in known:
+                raise TypeError(f"requests of {self.name!r} must be among {known}, got {key!r}")
             self._metadata_request.score.add_request(param=key, alias=alias)
         return self
 
@@ -93,6 +93,21 @@ class _RankingScorer:
     def __repr__(self) -> str:
         options = "".join(f", {key}={value!r}" for key, value in self.options.items())
         return f"scorer({self.name!r}{options})"
+
+
+def _scores_of(estimator: Any) -> Callable:
+    """The method that gives scores."""
+    from sklearn.base import is_classifier
+
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function
+    predicts_labels = hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator)
+    if predicts_labels or not hasattr(estimator, "predict"):
+        raise TypeError(
+            "estimator must have a decision_function to rank by, or predict scores and not "
+            f"labels, got {estimator!r}"
+        )
+    return estimator.predict
 
 
 def _labels_of(estimator: Any) -> Any:
@@ -107,7 +122,8 @@ def _labels_of(estimator: Any) -> Any:
 def scorer(name: str, **options: Any) -> Callable[..., float]:
     """Make a scorer for `GridSearchCV`, `cross_validate` and the like out of a metric.
 
-    It ranks by ``estimator.decision_function(X)`` and asks for `qid` by itself. Greater is
+    It ranks by ``estimator.decision_function(X)``, or, where there is none, by the predictions of
+    what is no classifier (a regressor, ``LGBMRanker``), and asks for `qid` by itself. Greater is
     better: of the losses ("pairwise_risk", "p_norm_push") it returns the negative.
 
     Parameters
@@ -148,6 +164,21 @@ def scorer(name: str, **options: Any) -> Callable[..., float]:
     >>> cross_val_score(
     ...     UnivariateRanker(), X, y, scoring=scorer("auc"), cv=StratifiedKFold(3)
     ... )
+    array([1., 1., 1.])
+
+    With queries:
+
+    >>> import sklearn
+    >>> from rankbook.models import PairwiseRanker
+    >>> from sklearn.model_selection import GroupKFold, cross_validate
+    >>> qid = ["a", "b", "c", "a", "b", "c"]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     ranker = PairwiseRanker().set_fit_request(qid=True)
+    ...     folds = GroupKFold(3).set_split_request(groups="qid")
+    ...     result = cross_validate(
+    ...         ranker, X, y, scoring=scorer("ndcg", k=10), cv=folds, params={"qid": qid}
+    ...     )
+    >>> result["test_score"]
     array([1., 1., 1.])
     """
     check_choice(name, [*_PAIRS, *_LISTS], "name")

@@ -2,33 +2,51 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    assert_all_finite,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from rankbook._arrays import as_array, as_float, require_finite
+from rankbook._arrays import as_array, as_float, require_vector
 from rankbook._validation import FEW_CLASSES, check_labels, check_qid, check_same_length
 from rankbook.metrics.pairs import pairwise_risk
 
-__all__ = ["LinearRankerMixin", "RankerMixin", "check_items", "label_values"]
+__all__ = ["LinearRankerMixin", "RankerMixin", "check_items", "check_target", "label_values"]
 
 # Squares of larger labels, and sums of those, are beyond the range of floats.
 _LARGEST_LABEL = 1e150
 
 
 def check_items(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, which drops masks, names no ragged list and casts None."""
-    for name, values in (("X", X), ("y", options.get("y"))):
-        if isinstance(values, (list, tuple, np.ma.MaskedArray)):
-            as_array(values, name)
-    if isinstance(options.get("y"), np.ndarray) and options["y"].dtype.kind == "O":
-        require_finite(as_float(options["y"], "y"), "y")
-    with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
-        return validate_data(estimator, X, **options)
+    """scikit-learn's `validate_data`, which drops masks and does not always name X."""
+    if isinstance(X, (list, tuple, np.ma.MaskedArray)):
+        as_array(X, "X")
+    try:
+        with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
+            return validate_data(estimator, X, **options)
+    except (TypeError, ValueError) as error:
+        if re.search(r"\bX\b|[Ff]eature names", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X: {error}") from error
+
+
+def check_target(y: Any, n: int) -> np.ndarray:
+    """The numbers that n items have to predict."""
+    target = as_float(_one_column(y), "y")
+    require_vector(target, "y")
+    assert_all_finite(target, input_name="y")
+    check_same_length(target.size, n, "y", "X")
+    return target
 
 
 def label_values(classes: np.ndarray) -> np.ndarray:
@@ -108,8 +126,6 @@ class RankerMixin:
         ordered Categorical; hence `y` comes as the user passed it. Classes that are named and do
         not occur stay in ``classes_``; at least two must occur.
         """
-        if y is None:
-            raise ValueError("this estimator requires y to be passed, but the target y is None")
         codes, classes = check_labels(_one_column(y), labels=getattr(self, "labels", None))
         check_same_length(codes.size, n, "y", "X")
         if (codes == codes[0]).all():
@@ -127,6 +143,8 @@ class RankerMixin:
 
 def _one_column(y: Any) -> Any:
     """A column as a vector, with scikit-learn's warning; a Categorical stays one."""
+    if y is None:
+        raise ValueError("this estimator requires y to be passed, but the target y is None")
     dimensions = as_array(y, "y").ndim if isinstance(y, (list, tuple)) else getattr(y, "ndim", 1)
     if dimensions != 2:
         return y

@@ -174,14 +174,15 @@ class BoostedRanker(RankerMixin, BaseEstimator):
         check: tuple | None,
         rng: np.random.Generator,
     ) -> None:
-        weak = family(self.weak)
-        learners = weak(X, weight, self.bandwidth, self.max_centres, rng)  # type: ignore[call-arg]
+        # Kept, as scores are asked for later, when parameters may have been set anew.
+        self._weak, self._width = weak, width = family(self.weak), self.bandwidth
+        learners = weak(X, weight, width, self.max_centres, rng)  # type: ignore[call-arg]
         validation = None
         if check is not None:
             other, *about = check
             validation = (
                 self._objective(*about),
-                lambda rows: weak.evaluate(rows, other, self.bandwidth),
+                lambda rows: weak.evaluate(rows, other, width),
             )
         with progress(self.verbose, self.n_iter, "Boosting") as report:
             self._ensemble = boost(
@@ -265,7 +266,7 @@ class BoostedRanker(RankerMixin, BaseEstimator):
             for block in np.array_split(
                 np.arange(len(items)), 1 + scores.size * len(members) // 2**22
             ):
-                values = family(self.weak).evaluate(members, items[block], self.bandwidth)
+                values = self._weak.evaluate(members, items[block], self._width)
                 scores[block] += values @ steps
         return scores
 
@@ -284,10 +285,10 @@ class BoostedRanker(RankerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_iter_")
         items: np.ndarray = check_items(self, X, reset=False, dtype=np.float64)
-        weak, bandwidth = family(self.weak), self.bandwidth
+        weak, width = self._weak, self._width
         yield from staged_scores(
             self._ensemble,
-            lambda rows: weak.evaluate(rows, items, bandwidth),
+            lambda rows: weak.evaluate(rows, items, width),
             len(items),
             self.n_iter_,
         )

@@ -57,6 +57,7 @@ class InferenceMixin:
     log_likelihood_: float
     df_: int
     n_obs_: float
+    _link: str
     _roles: Any
     _precision: Precision
     _kept: tuple[Design, Fitted] | None
@@ -146,7 +147,7 @@ class InferenceMixin:
             A row a coefficient; ``to_frame()`` gives a DataFrame.
         """
         check_is_fitted(self, "coef_")
-        if self.link != "logit" or len(self._roles.scale):
+        if self._link != "logit" or len(self._roles.scale):
             raise ValueError("odds ratios need the logit link and no scale effects")
         size = len(self.params_) - (len(self.classes_) - 1)
         ends = self.confint(level, method=method)[:size]
@@ -195,7 +196,7 @@ class InferenceMixin:
         )
 
     def _facts(self) -> list[tuple[str, str]]:
-        facts = [("Link", self.link)]
+        facts = [("Link", self._link)]
         if self.alpha:
             facts.append(("Ridge", f"{self.alpha:g}"))
         if self.covariance != "hessian":
@@ -274,7 +275,7 @@ class InferenceMixin:
         named = zip(self._role_names(), kept, strict=True)
         prop, nominal, scale = ([part[i] for i in index] for part, index in named)
         fitted, _ = fit_design(
-            design.keeping(*kept), LINKS[self.link], (prop, nominal, scale),
+            design.keeping(*kept), LINKS[self._link], (prop, nominal, scale),
             alpha=0.0, tol=self.tol, max_iter=self.max_iter,
         )  # fmt: skip
         return fitted
@@ -350,7 +351,7 @@ class InferenceMixin:
         coef = self.params_[:p]
         b = coef * design.location.scale
         theta = self.params_[p:] - design.location.mean @ coef
-        return proportionality(design, LINKS[self.link], b, theta, self._column_names())
+        return proportionality(design, LINKS[self._link], b, theta, self._column_names())
 
     @abstractmethod
     def _design(self, X: Any, y: Any, sample_weight: Any, offset: Any, *, reset: bool) -> Any:

@@ -57,6 +57,7 @@ class PredictionMixin:
     thresholds_: np.ndarray
     scale_coef_: np.ndarray
     params_: np.ndarray
+    _link: str
     _roles: Any
     _precision: Any
 
@@ -72,8 +73,8 @@ class PredictionMixin:
             )
         return np.zeros(shape)
 
-    def _check_link(self) -> Link:
-        return LINKS[check_choice(self.link, tuple(LINKS), "link")]
+    def _fitted_link(self) -> Link:
+        return LINKS[self._link]
 
     def _location(self, X: Any, offset: Any) -> np.ndarray:
         offset = check_offset(offset, X.shape[0])
@@ -133,7 +134,7 @@ class PredictionMixin:
         if not len(self.nominal_coef_) and not len(self.scale_coef_):
             return self._location(X, offset)
         with np.errstate(over="ignore", divide="ignore"):
-            survival = np.exp(self._check_link().log_sf(self._ends(X, offset).z))
+            survival = np.exp(self._fitted_link().log_sf(self._ends(X, offset).z))
         return survival.sum(axis=1)
 
     def predict_log_proba(self, X: Any, *, offset: Any = None) -> np.ndarray:
@@ -153,7 +154,7 @@ class PredictionMixin:
         """
         ends = self._ends(self._check_items(X), offset)
         with np.errstate(over="ignore", divide="ignore"):
-            return self._check_link().log_probabilities(ends.z, ends.gaps)
+            return self._fitted_link().log_probabilities(ends.z, ends.gaps)
 
     def predict_proba(self, X: Any, *, offset: Any = None, return_std: bool = False) -> Any:
         """Class probabilities.
@@ -197,7 +198,7 @@ class PredictionMixin:
         """
         ends = self._ends(self._check_items(X), offset)
         with np.errstate(over="ignore", divide="ignore"):
-            probabilities = np.exp(self._check_link().log_cdf(ends.z))
+            probabilities = np.exp(self._fitted_link().log_cdf(ends.z))
         if not return_std:
             return probabilities
         return probabilities, self._errors(X, offset, classes=False)
@@ -209,7 +210,7 @@ class PredictionMixin:
             warnings.simplefilter("ignore", CrossingWarning)
             ends = self._ends(X, offset)
         with np.errstate(over="ignore"):
-            density = np.exp(self._check_link().log_pdf(ends.z))
+            density = np.exp(self._fitted_link().log_pdf(ends.z))
         m = density.shape[1]
         result = np.empty((X.shape[0], m + 1 if classes else m))
         for a in range(0, X.shape[0], _CHUNK):
@@ -256,7 +257,7 @@ class PredictionMixin:
             best = np.argmax(self.predict_log_proba(X, offset=offset), axis=1)
             return self.classes_[best]
         ends = self._ends(self._check_items(X), offset)
-        below = ends.z < self._check_link().quantile(0.5)
+        below = ends.z < self._fitted_link().quantile(0.5)
         return self.classes_[below.sum(axis=1)]
 
     def surrogate_residuals(
@@ -291,7 +292,7 @@ class PredictionMixin:
         D. Liu, H. Zhang (2018), Residuals and diagnostics for ordinal regression models: a
         surrogate approach, J. Amer. Statist. Assoc. 113, 845-854.
         """
-        link, X = self._check_link(), self._check_items(X)
+        link, X = self._fitted_link(), self._check_items(X)
         codes = self._codes_of(y, X.shape[0])
         z = self._ends(X, offset).z
         ends = np.column_stack([np.full(len(z), -np.inf), z, np.full(len(z), np.inf)])

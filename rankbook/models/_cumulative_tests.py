@@ -125,8 +125,8 @@ def _check_nested(small: Any, large: Any) -> None:
         )
     if small.sample_id_ != large.sample_id_:
         raise ValueError("the models must be fitted on the same y, weights and offset")
-    if small.link != large.link:
-        raise ValueError(f"the models must share a link, got {small.link!r} and {large.link!r}")
+    if small._link != large._link:
+        raise ValueError(f"the models must share a link, got {small._link!r} and {large._link!r}")
     if small.df_ == large.df_:
         raise ValueError(f"nested models differ in size, got two with {small.df_} parameters")
     if large.log_likelihood_ < small.log_likelihood_ - 1e-6 * abs(small.log_likelihood_):

@@ -31,8 +31,9 @@ from rankbook.solvers.newton import conjugate_gradients
 
 __all__ = ["AllPairs", "Pairs", "Point", "SomePairs", "Stage", "spread"]
 
-# Curvature of columns of unit size that steps are given where the ridge has less.
-_DAMPING = 1e-7
+# Curvature of columns of unit size that steps are given where the ridge has less, at first and at
+# last; where that keeps them short, it is multiplied by the third number.
+_DAMPING, _LEAST_DAMPING, _EASED = 1e-7, 1e-13, 1e-2
 # Residuals of conjugate gradients and of a line search, relative to where they begin.
 _CG_SHARE, _SLOPE_SHARE = 0.1, 0.2
 # Multiply-adds of a dense product of matrices in the time of one in a product with a vector.
@@ -56,7 +57,9 @@ class Pairs(Protocol):
 
     weight: np.ndarray
     ridge: np.ndarray
-    damped: np.ndarray
+
+    @property
+    def damped(self) -> np.ndarray: ...
 
     def margins(self, coef: np.ndarray) -> np.ndarray: ...
 
@@ -97,8 +100,17 @@ class AllPairs:
         self.total = risk.sums.different
         self.weight = weight / self.total
         self.design, self.ridge = risk.design, risk.ridge
-        self.damped = np.maximum(self.ridge, _DAMPING)
         self.n = self.design.shape[0]
+        self._damping = _DAMPING
+
+    @property
+    def damped(self) -> np.ndarray:
+        """The ridge, or the damping where that is more."""
+        return np.maximum(self.ridge, self._damping)
+
+    def ease(self) -> None:
+        """Damp less: a column in a large unit has little ridge, and may have far to go."""
+        self._damping = max(_EASED * self._damping, _LEAST_DAMPING)
 
     def margins(self, coef: np.ndarray) -> np.ndarray:
         scores = self.design.scores(coef)
@@ -152,13 +164,17 @@ class SomePairs:
     """
 
     def __init__(self, pairs: AllPairs, chosen: np.ndarray, held: np.ndarray) -> None:
-        self.ridge, self.damped = pairs.ridge, pairs.damped
+        self.ridge, self._all = pairs.ridge, pairs
         weight = pairs.weight
         self.weight = weight if len(weight) == 1 else weight[chosen]
         self._rows, self._scale = pairs.rows(chosen), pairs.design.scale
         held = held.copy()
         held[chosen] = 0.0
         self._held_sum, self._held_pull = pairs.sum(held), pairs.pull(held)
+
+    @property
+    def damped(self) -> np.ndarray:
+        return self._all.damped
 
     def margins(self, coef: np.ndarray) -> np.ndarray:
         return self._rows @ (coef / self._scale)
@@ -264,11 +280,13 @@ class _Laplacian(_Curvature):
 
 def _factored(matrix: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The solution; pairs that repeat each other may leave the matrix singular in rounding."""
-    while True:
+    more = 16 * _EPS * np.trace(matrix)
+    while np.isfinite(more):
         try:
             return cho_solve(cho_factor(matrix, check_finite=False), b, check_finite=False)
         except LinAlgError:
-            matrix = matrix + 16 * _EPS * np.trace(matrix) * np.eye(len(b))
+            matrix, more = matrix + more * np.eye(len(b)), 4 * more
+    return np.zeros(len(b))
 
 
 class Stage:

@@ -50,6 +50,8 @@ _PAIRS_OF_SORT = 25
 _SURE, _NEAR = 1e-5, 0.1
 # They come as close as this, and the gap to this if the ridge is not weak.
 _BY_STEPS = 1e-8
+# So many steps in a row that do not narrow the gap by this factor are damped too much.
+_IDLE, _NARROWER = 12, 0.5
 _EPS = np.finfo(float).eps
 
 
@@ -63,6 +65,8 @@ class _Search:
     report: Report | None
     best: Fit
     n_iter: int = 0
+    lowest: float = np.inf
+    idle: int = 0
 
     def certify(self, point: Point) -> tuple[np.ndarray, float]:
         """Compare with the best point and the best bound; return this point's pull and gap."""
@@ -81,6 +85,15 @@ class _Search:
     def ended(self) -> bool:
         return _ended(replace(self.best, n_iter=self.n_iter), self.goal, self.max_iter)
 
+    def _ease(self, gap: float) -> None:
+        """Damp less where steps come to gain little."""
+        self.idle += 1
+        if gap <= _NARROWER * self.lowest:
+            self.lowest, self.idle = gap, 0
+        elif self.idle >= _IDLE:
+            self.pairs.ease()
+            self.idle = 0
+
     def over_all(self, stage: Stage, point: Point, enough: float) -> tuple[Stage, Point]:
         """Stages over all pairs until the gap is small enough, and few pairs are near the kink."""
         pairs = self.pairs
@@ -88,6 +101,7 @@ class _Search:
             slope, gap = self.certify(point)
             if self.ended:
                 break
+            self._ease(gap)
             moved = self._moved(stage, point, slope, gap)
             if moved is not None:
                 # Not step by step: after a long one the margins would keep its rounding.
@@ -107,9 +121,11 @@ class _Search:
     def over_some(self, stage: Stage, point: Point, goal: float) -> tuple[Stage, Point]:
         """Stages over some pairs until their gap is the goal: one step as far as all go."""
         self.n_iter += 1
+        self.lowest, self.idle = np.inf, 0
         for _ in range(_MAX_STEPS):
             slope = stage.pairs.pull(point.beta)
             gap = _gap(stage.pairs, point, slope)[1]
+            self._ease(gap)
             if gap <= goal or stage.width < _SMALLEST_WIDTH:
                 break
             moved = self._moved(stage, point, slope, gap)

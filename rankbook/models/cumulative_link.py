@@ -259,7 +259,7 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         """Set the fitted attributes, in the columns' own units."""
         meat = sandwich_meat(fitted, groups) if self.covariance == "robust" else None
         inner = fitted.bread if meat is None else fitted.bread @ meat @ fitted.bread
-        self.params_ = fitted.reported
+        self.params_, self._link = fitted.reported, self.link
         p, q, m, r = design.sizes
         self.coef_ = np.full(self.n_features_in_, np.nan)
         self.coef_[self._roles.proportional] = self.params_[:p]

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankbook._docs import documented
 from rankbook._validation import check_choice, check_flag, check_scalar, check_weights
-from rankbook.models._base import check_items
+from rankbook.models._base import check_items, check_target
 from rankbook.models._leaf_models import fitted_tree
 from rankbook.models._tree_growth import Sample, grow
 from rankbook.models._tree_pruning import model_nodes
@@ -148,8 +148,8 @@ class ModelTree(RegressorMixin, BaseEstimator):
         power = check_scalar(self.split_power, "split_power", low=0, high=2, strict_low=True)
         power = max(power, _SMALLEST_POWER)
         check_choice(self.weighting, ("copies", "importance"), "weighting")
-        items, target = check_items(self, X, y=y, dtype=np.float64, y_numeric=True)
-        target = np.asarray(target, dtype=np.float64)
+        items = check_items(self, X, dtype=np.float64)
+        target = check_target(y, len(items))
         weights = check_weights(sample_weight, target.size)
         weights = np.ones(target.size) if weights is None else weights
         present = weights > 0

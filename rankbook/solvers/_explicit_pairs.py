@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankbook.losses import Loss
+from rankbook.solvers._group_pairs import GroupPairs, ranges
 from rankbook.solvers._pair_data import PairData
 from rankbook.solvers.design import laplacian
 
@@ -38,33 +39,19 @@ def _listed(data: PairData) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     size = np.bincount(key, minlength=data.n_queries * n_classes)
     present = np.flatnonzero(size)
     start, size = (np.cumsum(size) - size)[present], size[present]
-    query, code = np.divmod(present, n_classes)
-    groups = np.bincount(query, minlength=data.n_queries)
-    above = np.repeat(np.arange(len(query)), groups[query])
-    below = _ranges((np.cumsum(groups) - groups)[query], groups[query])
-    weight = data.matrix[code[below], code[above]]
-    counts = weight > 0
-    above, below, weight = above[counts], below[counts], weight[counts]
+    groups = GroupPairs.build(data, present)
+    above, below, weight = groups.above, groups.below, groups.weight
     # One number, if it is the weight of all pairs.
     if len(weight) == 0 or weight.min() == weight.max():
         weight = weight[:1]
     else:
         weight = np.repeat(weight, size[above] * size[below])
     # Each item of the upper group meets the run of the lower group's items.
-    items = order[_ranges(start[above], size[above])]
+    items = order[ranges(start[above], size[above])]
     below = np.repeat(below, size[above])
     partners = size[below]
-    lower = order[_ranges(start[below], partners)]
+    lower = order[ranges(start[below], partners)]
     return np.repeat(items, partners), lower, weight
-
-
-def _ranges(first: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Consecutive integers from each first one, laid end to end."""
-    total = int(lengths.sum())
-    index = np.int32 if total < 2**31 else np.int64
-    out = np.repeat((first - (np.cumsum(lengths) - lengths)).astype(index), lengths)
-    out += np.arange(total, dtype=index)
-    return out
 
 
 class ExplicitPairs:

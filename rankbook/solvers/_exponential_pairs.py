@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from rankbook.losses import Loss
+from rankbook.solvers._group_pairs import GroupPairs, Partners
 from rankbook.solvers._pair_data import PairData
 
 __all__ = ["ExponentialPairs", "ExponentialPoint"]
@@ -29,20 +30,18 @@ class ExponentialPairs:
     def __init__(self, data: PairData, loss: Loss) -> None:
         self.data = data
         self.loss = loss
-        n_classes = len(data.matrix)
-        key = data.query * n_classes + data.codes
+        key = data.query * len(data.matrix) + data.codes
         # Items without weight would put log(0) among the factors.
         kept = np.flatnonzero(data.weight > 0)
         order = kept[np.argsort(key[kept], kind="stable")]
-        self.key_present, self.starts, counts = np.unique(
-            key[order], return_index=True, return_counts=True
-        )
+        present, self.starts, counts = np.unique(key[order], return_index=True, return_counts=True)
         self.order = None if np.array_equal(order, np.arange(data.n)) else order
         self.segment = np.repeat(np.arange(len(counts)), counts)
         self.weight = data.weight if self.order is None else data.weight[order]
-        self.shape = (data.n_queries, n_classes)
-        with np.errstate(divide="ignore"):
-            self.log_matrix = np.log(data.matrix)
+        self.groups = groups = GroupPairs.build(data, present)
+        self.log_weight = np.log(groups.weight)
+        self.lower_partners = Partners(groups.above, groups.below, self.log_weight, len(present))
+        self.upper_partners = Partners(groups.below, groups.above, self.log_weight, len(present))
 
     def at(self, scores: np.ndarray) -> ExponentialPoint:
         """Evaluate at the scores."""
@@ -60,19 +59,6 @@ class ExponentialPairs:
         out[self.order] = values
         return out
 
-    def table(self, values: np.ndarray, fill: float) -> np.ndarray:
-        """Spread values of the present (query, class) groups over a full Q x K table."""
-        out = np.full(self.shape, fill)
-        out.ravel()[self.key_present] = values
-        return out
-
-
-def _log_sum_exp(values: np.ndarray, axis: int) -> np.ndarray:
-    top = values.max(axis=axis, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(values - top).sum(axis=axis)) + np.squeeze(top, axis)
-
 
 class _Factor:
     """One factor of the product: weighted exponentials, relative to the largest of their group."""
@@ -84,18 +70,16 @@ class _Factor:
         self.relative = np.exp(exponent, out=exponent)
         self.relative *= pairs.weight
         self.mass = np.add.reduceat(self.relative, pairs.starts)
-        self.log_sum = pairs.table(self.top + np.log(self.mass), -np.inf)
+        self.log_sum = self.top + np.log(self.mass)
 
     def mean(self, v: np.ndarray) -> np.ndarray:
         """Mean of v in each group, under the factor's weights."""
-        return self.pairs.table(
-            np.add.reduceat(self.relative * v, self.pairs.starts) / self.mass, 0.0
-        )
+        return np.add.reduceat(self.relative * v, self.pairs.starts) / self.mass
 
     def times(self, log_partner: np.ndarray) -> np.ndarray:
         """Per item, its exponential times the other factor."""
         with np.errstate(over="ignore"):
-            scale = np.exp(self.top + log_partner.ravel()[self.pairs.key_present])
+            scale = np.exp(self.top + log_partner)
             return self.relative * scale[self.pairs.segment]
 
 
@@ -107,19 +91,21 @@ class ExponentialPoint:
         f = pairs.sorted(scores)
         self._upper = _Factor(pairs, -f)
         self._lower = _Factor(pairs, f)
-        # log m_ji + log B_j, shape (Q, j, i), and log m_ji + log A_i.
-        self._log_lower = pairs.log_matrix + self._lower.log_sum[:, :, None]
-        self._log_upper = pairs.log_matrix + self._upper.log_sum[:, None, :]
 
     @cached_property
-    def _partner_of_upper(self) -> np.ndarray:
-        return _log_sum_exp(self._log_lower, 1)
+    def _lower_sums(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._pairs.lower_partners.log_sums(self._lower.log_sum)
+
+    @cached_property
+    def _upper_sums(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._pairs.upper_partners.log_sums(self._upper.log_sum)
 
     @property
     def log_value(self) -> float:
         """Logarithm of the sum, finite where the sum itself overflows."""
-        terms = (self._upper.log_sum + self._partner_of_upper).ravel()
-        return float(_log_sum_exp(terms, 0))
+        terms = self._upper.log_sum + self._lower_sums[0]
+        top = terms.max()
+        return float(top + np.log(np.exp(terms - top).sum())) if np.isfinite(top) else float(top)
 
     @property
     def value(self) -> float:
@@ -129,18 +115,16 @@ class ExponentialPoint:
 
     @cached_property
     def _item_sums(self) -> tuple[np.ndarray, np.ndarray]:
-        return (
-            self._upper.times(self._partner_of_upper),
-            self._lower.times(_log_sum_exp(self._log_upper, 2)),
-        )
+        return self._upper.times(self._lower_sums[0]), self._lower.times(self._upper_sums[0])
 
     def along(self, v: np.ndarray) -> tuple[float, float]:
         """Slope and curvature in a direction: its first two moments in each group are enough."""
-        v = self._pairs.sorted(v)
-        above, below = self._upper.mean(v)[:, None, :], self._lower.mean(v)[:, :, None]
-        squares = self._upper.mean(v**2)[:, None, :] + self._lower.mean(v**2)[:, :, None]
+        groups, v = self._pairs.groups, self._pairs.sorted(v)
+        above, below = self._upper.mean(v)[groups.above], self._lower.mean(v)[groups.below]
+        squares = self._upper.mean(v**2)[groups.above] + self._lower.mean(v**2)[groups.below]
+        logs = self._upper.log_sum[groups.above] + self._lower.log_sum[groups.below]
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = np.exp(self._log_lower + self._upper.log_sum[:, None, :])
+            sums = np.exp(logs + self._pairs.log_weight)
             curvature = (sums * (squares - 2 * above * below)).sum()
             return float((sums * (below - above)).sum()), float(curvature)
 
@@ -154,15 +138,8 @@ class ExponentialPoint:
         pairs = self._pairs
         v = pairs.sorted(v)
         above, below = self._item_sums
-        lower_mean = self._partner_mean(self._log_lower, self._lower.mean(v)[:, :, None], 1)
-        upper_mean = self._partner_mean(self._log_upper, self._upper.mean(v)[:, None, :], 2)
-        lower_mean = lower_mean.ravel()[pairs.key_present][pairs.segment]
-        upper_mean = upper_mean.ravel()[pairs.key_present][pairs.segment]
-        return pairs.unsorted(above * (v - lower_mean) + below * (v - upper_mean))
-
-    @staticmethod
-    def _partner_mean(log_weights: np.ndarray, means: np.ndarray, axis: int) -> np.ndarray:
-        """Mean of v over all partners of a class, given the means in each partner class."""
-        total = _log_sum_exp(log_weights, axis)
-        shift = np.expand_dims(np.where(np.isfinite(total), total, 0.0), axis)
-        return (np.exp(log_weights - shift) * means).sum(axis=axis)
+        lower_mean = pairs.lower_partners.means(self._lower_sums[1], self._lower.mean(v))
+        upper_mean = pairs.upper_partners.means(self._upper_sums[1], self._upper.mean(v))
+        return pairs.unsorted(
+            above * (v - lower_mean[pairs.segment]) + below * (v - upper_mean[pairs.segment])
+        )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankbook.losses import Loss
+from rankbook.solvers._group_pairs import GroupPairs
 from rankbook.solvers._pair_data import PairData
 
 __all__ = ["MomentPairs", "MomentPoint"]
@@ -34,6 +35,7 @@ class MomentPairs:
         # Mass of the lower partners of each upper class, and of the upper partners of each lower.
         self.below = self.mass @ data.matrix
         self.above = self.mass @ data.matrix.T
+        self.groups = GroupPairs.build(data, np.flatnonzero(self.mass))
 
     def at(self, scores: np.ndarray) -> MomentPoint:
         """Evaluate at the scores."""
@@ -65,9 +67,10 @@ class MomentPoint:
         pairs, mean = self._pairs, self._mean
         deviation = self._scores - mean.ravel()[pairs.key]
         spread = pairs.table(pairs.data.weight * deviation**2)
-        # Class j below class i: rows j, columns i.
-        apart = 1.0 - mean[:, None, :] + mean[:, :, None]
-        weight = pairs.data.matrix * pairs.mass[:, None, :] * pairs.mass[:, :, None]
+        groups = pairs.groups
+        above, below = groups.present[groups.above], groups.present[groups.below]
+        apart = 1.0 - mean.ravel()[above] + mean.ravel()[below]
+        weight = groups.weight * pairs.mass.ravel()[above] * pairs.mass.ravel()[below]
         return float((weight * apart**2).sum() + (spread * (pairs.below + pairs.above)).sum())
 
     def gradient(self) -> np.ndarray:

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from rankbook.datasets import LatentUtilityModel, _room, make_latent_utility
+from rankbook import _room
+from rankbook.datasets import LatentUtilityModel, make_latent_utility
 from rankbook.metrics import pairwise_risk
 from rankbook.models import CumulativeLink
 from rankbook.optimal import bayes_score

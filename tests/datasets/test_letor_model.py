@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from rankbook import metrics
-from rankbook.datasets import _room, make_letor
+from rankbook import _room, metrics
+from rankbook.datasets import make_letor
 
 
 def same(a, b):

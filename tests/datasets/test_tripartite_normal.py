@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankbook.datasets import _room, make_tripartite_normal
+from rankbook import _room
+from rankbook.datasets import make_tripartite_normal
 from rankbook.metrics import pair_error_rates, pairwise_risk
 from rankbook.optimal import bayes_score
 from rankbook.population import NormalMixture

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -18,6 +21,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import validate_data
 
 from rankbook import metrics
@@ -160,6 +164,16 @@ def test_sorted_labels_bite_folds_without_shuffling():
     assert_array_equal(cross_val_score(Column(), X, y, scoring=scorer("u_pairs"), cv=cv), 1.0)
 
 
+def test_predictions_rank_where_they_are_no_labels(data):
+    X, y, qid = data
+    model = LinearRegression().fit(X, y)
+    expected = metrics.ndcg(y, model.predict(X), qid=qid)
+    assert scorer("ndcg")(model, X, y, qid=qid) == expected
+    assert scorer("ndcg")(SimpleNamespace(predict=model.predict), X, y, qid=qid) == expected
+    with pytest.raises(TypeError, match="estimator must have a decision_function to rank by"):
+        scorer("ndcg")(DecisionTreeClassifier().fit(X, y), X, y)
+
+
 def test_group_sizes():
     assert_array_equal(qid_from_group([2, 1]), [0, 0, 1])
     with pytest.raises(ValueError, match="group must hold sizes"):
@@ -174,6 +188,12 @@ def test_group_sizes():
         (lambda: scorer("ndcg", depth=3), TypeError, r"options of 'ndcg' must be among \['k'"),
         (lambda: scorer("ndcg", qid=[1]), TypeError, "options of 'ndcg'"),
         (lambda: scorer("ndcg")(StandardScaler(), [[1]], [1]), TypeError, "decision_function"),
+        (
+            lambda: scorer("ndcg").set_score_request(sample_weight=True),
+            TypeError,
+            r"requests of 'ndcg' must be among \['qid'\], got 'sample_weight'",
+        ),
+        (lambda: scorer("auc").set_score_request(weight=True), TypeError, "requests of 'auc'"),
         (
             lambda: scorer("ndcg")(Column().fit([[1]], [1]), [[1]], [1], sample_weight=[1]),
             TypeError,

@@ -107,6 +107,47 @@ def test_score_takes_queries_in_two_ways_and_by_keyword_alone():
         ranker.score(X, y, [1, 1, 0, 1])
 
 
+@pytest.mark.parametrize(
+    "X",
+    [
+        [["a"], ["b"], ["c"]],
+        np.ones((3, 1), complex),
+        [0.0, 1.0, 2.0],
+        np.ones((3, 1), [("a", float), ("b", float)]),
+        pd.DataFrame({"a": ["u", "v", "w"]}),
+        pd.DataFrame([[1, 2]] * 3, columns=["a", "a"]).assign(b=pd.Timestamp("2020")),
+        object(),
+    ],
+)
+def test_errors_of_X_name_it(X):
+    """Some of scikit-learn's and of numpy's do not."""
+    with pytest.raises((TypeError, ValueError), match=r"\bX\b"):
+        models.PairwiseRanker().fit(X, [0, 1, 2])
+    with pytest.raises(ValueError, match="^The feature names should match those that were passed"):
+        frame = pd.DataFrame({"a": [0.0, 1.0, 2.0]})
+        models.PairwiseRanker().fit(frame, [0, 1, 2]).predict(frame.rename(columns={"a": "b"}))
+
+
+@pytest.mark.parametrize(
+    ("ranker", "parameters"),
+    [
+        (models.PairwiseBoost(n_iter=5), {"bandwidth": 5.0, "weak": "joint"}),
+        (models.ORBoost(n_iter=5, weak="stump"), {"weak": "univariate"}),
+        (models.CumulativeLink(alpha=0.1), {"link": "cloglog", "alpha": 1.0}),
+        (models.SVOR(), {"kernel": "poly", "gamma": 3.0, "degree": 2}),
+    ],
+    ids=repr,
+)
+def test_a_fitted_model_stays_what_it_is_until_it_is_fitted_again(ranker, parameters):
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 3
+    last = [name for name in ("predict_proba", "decision_function") if hasattr(ranker, name)]
+    answers = [getattr(ranker.fit(X, y), name)(X) for name in last]
+    ranker.set_params(**parameters)
+    for name, answer in zip(last, answers, strict=True):
+        assert_array_equal(getattr(ranker, name)(X), answer)
+    assert not np.allclose(ranker.fit(X, y).decision_function(X), answers[-1])
+
+
 ESTIMATORS = [name for name in models.__all__ if hasattr(getattr(models, name), "fit")]
 
 

@@ -257,7 +257,7 @@ def test_spreads_far_out_leave_the_limits_of_the_probabilities(link):
     probabilities = model.predict_proba(far)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
     # Either noise alone, or none.
-    share = model._check_link().cdf(np.zeros(1))[0]
+    share = model._fitted_link().cdf(np.zeros(1))[0]
     noise = [share, *np.zeros(probabilities.shape[1] - 2), 1.0 - share]
     np.testing.assert_allclose(probabilities[0], noise, atol=1e-9)
     assert sorted(probabilities[1])[-1] == 1.0

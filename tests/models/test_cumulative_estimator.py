@@ -120,12 +120,16 @@ def test_check_estimator(parameters):
     check_estimator(CumulativeLink(**parameters), on_skip=None)
 
 
-def test_a_bad_link_set_later_is_named():
+def test_a_link_set_later_waits_for_the_next_fit():
     X, y = simulate()
-    model = CumulativeLink().fit(X, y).set_params(link="identity")
-    for method in (model.predict_proba, model.predict, model.predict_cumulative):
-        with pytest.raises(ValueError, match="link must be one of"):
-            method(X)
+    model, other = CumulativeLink().fit(X, y), CumulativeLink().fit(X, y)
+    other.set_params(link="identity")
+    for method in ("predict_proba", "predict", "predict_cumulative"):
+        np.testing.assert_array_equal(getattr(other, method)(X), getattr(model, method)(X))
+    np.testing.assert_array_equal(other.confint(method="profile"), model.confint(method="profile"))
+    assert str(other.summary()) == str(model.summary())
+    with pytest.raises(ValueError, match="link must be one of"):
+        other.fit(X, y)
 
 
 def test_a_model_without_columns_refuses_them():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numpy.testing import assert_array_equal
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
@@ -68,6 +69,21 @@ def test_many_columns_and_a_weak_ridge_are_no_obstacle():
     penalty = 0.5e-6 * (fit.coef_ @ fit.coef_)
     assert program.fun <= fit.objective_ <= program.fun + 100 * penalty
     np.testing.assert_allclose(fit.objective_, program.fun, rtol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [8, 10, 11, 17, 27])
+def test_columns_of_many_units_are_no_obstacle(seed):
+    """A column in a large unit has so little ridge that no other curvature may stand in for it."""
+    rng = np.random.default_rng(seed)
+    qid, y = np.repeat(np.arange(4), 5), rng.integers(0, 3, 20)
+    X = rng.normal(size=(20, 30)) * 10.0 ** np.linspace(0, 4, 30)
+    ranker = PairwiseRanker(loss="hinge", alpha=1e-6).fit(X, y, qid=qid)
+    assert ranker.dual_gap_ < 1e-6
+
+
+def test_a_system_that_overflows_gives_no_step():
+    """And no endless search for a matrix that can be factored."""
+    assert_array_equal(stages._factored(np.full((2, 2), np.nan), np.ones(2)), [0.0, 0.0])
 
 
 def test_an_objective_close_to_zero_is_that_of_its_coefficients(monkeypatch):

@@ -209,6 +209,26 @@ def test_bad_parameters_are_named(options, message):
         ModelTree(**options).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "requires y to be passed"),
+        (["low", "high"] * 10, "y must be real numbers"),
+        (np.array(["1", "2"] * 10, object), "y must be real numbers"),
+        (np.arange(20).astype("M8[D]"), "y must be real numbers"),
+        (np.ones(20, complex), "y must be real numbers"),
+        (np.array([None, True] * 10), "Input y contains NaN"),
+        (np.array([None, 1.0] * 10), "Input y contains NaN"),
+        (np.ma.array(np.ones(20), mask=np.eye(20)[0]), "y must not hold masked"),
+        (np.ones((20, 2)), "y should be a 1d array"),
+        (np.ones(19), "y and X must have the same length, got 19 for y and 20 for X"),
+    ],
+)
+def test_bad_targets_are_named(y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ModelTree().fit(sample(20)[0], y)
+
+
 def test_bad_data_are_named():
     X, y = sample(20)
     X[3, 1] = np.nan

@@ -168,6 +168,25 @@ def test_the_scatter_of_many_labels_takes_no_table_of_columns():
     assert peak < 3e7
 
 
+@pytest.mark.parametrize("name", ["exponential", "squared"])
+def test_many_labels_in_small_queries_take_no_table_of_labels(name):
+    """A dense table of 200 queries and 300 x 300 labels would take 144 MB."""
+    rng = np.random.default_rng(0)
+    y, qid, scores = rng.integers(0, 300, 800), np.repeat(np.arange(200), 4), rng.normal(size=800)
+    v, costs = np.cos(np.arange(800)), rng.random((300, 300)).round(1)
+    every = {"labels": np.arange(300), "qid": qid}
+    tracemalloc.start()
+    point = PairSums(y, name, costs, **every).at(scores)
+    value, gradient, product = point.value, point.gradient(), point.hessian_product(v)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3e7
+    kept = PairSums(y, name, costs, method="explicit", **every).at(scores)
+    assert value == pytest.approx(kept.value, rel=1e-12)
+    np.testing.assert_allclose(gradient, kept.gradient(), atol=1e-10)
+    np.testing.assert_allclose(product, kept.hessian_product(v), atol=1e-10)
+
+
 def test_margins_of_rows_bound_pairs():
     """A direction has non-negative margins exactly if no pair's difference is negative."""
     x = np.array([[0.0], [1.0], [2.0], [5.0], [4.0]])
