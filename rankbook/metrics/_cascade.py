@@ -16,7 +16,7 @@ from typing import cast
 import numpy as np
 
 from rankbook.metrics._blocks import Block, Function
-from rankbook.metrics._cascade_integral import integral_cascade
+from rankbook.metrics._cascade_integral import LARGEST_TOTAL, integral_cascade
 from rankbook.metrics._large_ties import large_cascade, last_place
 from rankbook.metrics._tally import CODE_BITS, Tally
 
@@ -57,7 +57,7 @@ class _Groups:
             stops = block.apply(stop)
             passed = np.cumprod(1 - stops, axis=1)
             passed = np.concatenate([np.ones((block.n_rows, 1)), passed[:, :-1]], axis=1)
-            self.reached, sums = passed.ravel()[block.starts], block.group_sums(stops)
+            self.reached, totals = passed.ravel()[block.starts], block.group_sums(stops)
             groups = np.arange(self.reached.size)
             self.values = np.empty(groups.size)
         else:
@@ -67,19 +67,17 @@ class _Groups:
             self.reached = tally.products_above(logs)
             limit, self.values = _small_groups(block, tally, stops, self.k, tables)
             groups = np.flatnonzero(block.sizes >= limit)
-            sums = tally.sums(stops, groups)
+            totals = tally.sums(stops, groups)
         # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-        sizes, above = block.sizes[groups], block.above[groups]
-        sums *= block.inverse_ranks(sizes, above, self.k) / sizes
-        self.values[groups] = sums
+        inverse_ranks = block.inverse_ranks(groups, self.k)
+        self.values[groups] = totals * inverse_ranks / block.sizes[groups]
         # Elsewhere the group adds no more than the reader's chance to get there.
-        several = (block.group_hits(0.0)[0][groups] > 1) & (sums > 0)
-        groups = groups[several & (self.reached[groups] > _NEGLIGIBLE)]
-        sizes = block.sizes[groups]
-        inside = (sizes <= _SMALL_GROUP) & (block.above[groups] + sizes <= self.k)
-        if tally is None:
-            inside[:] = False
-        self.whole, self._divided = groups[inside], groups[~inside]
+        several = (block.group_hits(0.0)[0][groups] > 1) & (self.values[groups] > 0)
+        several &= self.reached[groups] > _NEGLIGIBLE
+        inside = several & (block.above[groups] + block.sizes[groups] <= self.k)
+        inside &= (totals <= LARGEST_TOTAL) & (tally is not None)
+        self.whole, self._divided = groups[inside], groups[several & ~inside]
+        self.inverse_ranks = inverse_ranks[inside]
 
     def divided(self, stop: Function) -> None:
         """Set the values of the groups that no integral serves."""
@@ -110,9 +108,7 @@ def _integrate(groups: list[_Groups], stop: Function) -> None:
     n_grades = max(map(len, parts))
     counts = np.hstack([np.pad(part, ((0, n_grades - len(part)), (0, 0))) for part in parts])
     above = np.concatenate([g.block.above[g.whole] for g in groups])
-    ranks = np.concatenate(
-        [g.block.inverse_ranks(g.block.sizes[g.whole], g.block.above[g.whole], g.k) for g in groups]
-    )
+    ranks = np.concatenate([g.inverse_ranks for g in groups])
     values = integral_cascade(stop(np.arange(float(n_grades))), counts, above, ranks)
     ends = np.cumsum([g.whole.size for g in groups])
     for group, part in zip(groups, np.split(values, ends), strict=False):
@@ -151,8 +147,8 @@ def _table(
     compositions, sizes = compositions[:, falling], sizes[falling]
     item = np.arange(limit - 1)[:, None]
     grade = (np.cumsum(compositions, axis=0)[:, None] <= item).sum(axis=0)
-    means = _mean_products(1 - stops[np.minimum(grade, stops.size - 1)], sizes, limit - 1)
-    steps = np.where(item < sizes, means[:-1] - means[1:], 0)
+    means = _mean_stops(stops[np.minimum(grade, stops.size - 1)], sizes, limit - 1)
+    steps = np.where(item < sizes, means[1:] - means[:-1], 0)
     rank = np.arange(1, width + 1) + item
     # Other codes, of larger groups, find values that nobody uses.
     place = np.zeros(1 << CODE_BITS, dtype=np.intp)
@@ -190,29 +186,35 @@ def _group_cascade(
     longest = int(sizes[0])
     item = np.arange(longest)[:, None]
     # A column for each group: the long axis is the contiguous one.
-    passes = 1 - stops[np.minimum(starts + item, stops.size - 1)]
+    each = stops[np.minimum(starts + item, stops.size - 1)]
     # Maclaurin's inequality, E_t <= E_1^t, says beyond which t nothing is left to add.
-    largest = (np.where(item < sizes, passes, 0).sum(axis=0) / sizes).max()
-    needed = int(min(longest, k - above.min(), last_place(largest, _NEGLIGIBLE)))
+    least = (np.where(item < sizes, each, 0).sum(axis=0) / sizes).min()
+    needed = int(min(longest, k - above.min(), last_place(1 - least, _NEGLIGIBLE)))
     place = np.arange(1, needed + 1)[:, None]
-    means = _mean_products(passes, sizes, needed)
-    steps = (means[:-1] - means[1:]) / (above + place)
+    means = _mean_stops(each, sizes, needed)
+    steps = (means[1:] - means[:-1]) / (above + place)
     return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
 
 
-def _mean_products(passes: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray:
-    """E_t, t = 0, ..., needed, of the first sizes[g] entries of each column g; sizes decrease.
+def _mean_stops(stops: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray:
+    """1 - E_t, t = 0, ..., needed, of the first sizes[g] entries of each column g; sizes decrease.
 
-    The symmetric polynomials e_t add up, all terms positive, and are divided by the binomials.
+    For E_t itself, tiny chances to stop would be lost in rounding. The C(m, t) - e_t, e_t the
+    symmetric polynomials of the chances to pass, add up, all terms positive, and are divided by
+    the binomials.
     """
     means = np.zeros((needed + 1, sizes.size))
-    means[0] = 1
-    term = np.empty_like(means)
-    longer = np.searchsorted(-sizes, -np.arange(passes.shape[0]))
+    choices = np.zeros(needed + 1)
+    choices[0] = 1
+    term, other = np.empty_like(means), np.empty_like(means)
+    longer = np.searchsorted(-sizes, -np.arange(stops.shape[0]))
     for j, columns in enumerate(longer.tolist()):
         last = min(j + 1, needed)
-        product = np.multiply(passes[j, :columns], means[:last, :columns], term[:last, :columns])
+        # Of the choices of t - 1 items before item j, those that stop, and by j the others.
+        product = np.multiply(1 - stops[j, :columns], means[:last, :columns], term[:last, :columns])
+        product += np.multiply(stops[j, :columns], choices[:last, None], other[:last, :columns])
         means[1 : last + 1, :columns] += product
+        choices[1 : last + 1] += choices[:last]
     place = np.arange(needed)[:, None]
     # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
     means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)

@@ -129,7 +129,14 @@ class _Packed(Tally):
 
     def products_above(self, logs: np.ndarray) -> np.ndarray:
         # One more item above grade g has the factor of grade g + 1 in place of that of g.
-        powers = [np.exp(step * np.arange(1 << self._bits)) for step in np.diff(logs)]
+        steps = np.diff(logs)
+        if self._above.size >> self._bits == 0:
+            # Fewer groups than numbers that they may have above them: no table pays.
+            sums = np.zeros(self._above.size)
+            for grade, step in enumerate(steps):
+                sums += step * self._digit(self._above, grade)
+            return np.exp(sums)
+        powers = [np.exp(step * np.arange(1 << self._bits)) for step in steps]
         together = max((min(self._above.size, _TABLE).bit_length() - 1) // self._bits, 1)
         products = np.ones(self._above.size)
         for first in range(0, len(powers), together):
