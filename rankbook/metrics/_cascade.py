@@ -17,7 +17,7 @@ import numpy as np
 
 from rankbook.metrics._blocks import Block, Function
 from rankbook.metrics._cascade_integral import LARGEST_TOTAL, integral_cascade
-from rankbook.metrics._large_ties import large_cascade, last_place
+from rankbook.metrics._large_ties import BELOW_ONE, large_cascade, last_place
 from rankbook.metrics._tally import CODE_BITS, Tally
 
 __all__ = ["mean_cascade"]
@@ -26,6 +26,8 @@ __all__ = ["mean_cascade"]
 _NEGLIGIBLE = 1e-18
 # Up to here binomial coefficients are far from overflow.
 _SMALL_GROUP = 512
+# So many places of a group have symmetric polynomials, scaled by its size, far from underflow.
+_FEW_PLACES = 64
 # Items of the groups that are treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 15
 # Tables hold so many values for each item of a block, and so many more.
@@ -81,9 +83,20 @@ class _Groups:
 
     def divided(self, stop: Function) -> None:
         """Set the values of the groups that no integral serves."""
-        groups, block = self._divided, self.block
+        groups, block, tally = self._divided, self.block, self.block.tally
         if groups.size == 0:
             return
+        if tally is not None:
+            # Where few places count, grades are less work than items.
+            places = np.minimum(block.sizes, self.k - block.above)
+            few = tally.n_grades * places[groups] < 2 * block.sizes[groups]
+            few &= places[groups] <= _FEW_PLACES
+            of_grades = stop(np.arange(float(tally.n_grades)))
+            for some in _similar(places, groups[few]):
+                self.values[some] = _first_places(
+                    of_grades, tally.counts(some), block.above[some], self.k
+                )
+            groups = groups[~few]
         stops = block.apply(stop).ravel()
         large = block.sizes[groups] > _SMALL_GROUP
         for group in groups[large]:
@@ -192,6 +205,38 @@ def _group_cascade(
     needed = int(min(longest, k - above.min(), last_place(1 - least, _NEGLIGIBLE)))
     place = np.arange(1, needed + 1)[:, None]
     means = _mean_stops(each, sizes, needed)
+    steps = (means[1:] - means[:-1]) / (above + place)
+    return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
+
+
+def _first_places(stops: np.ndarray, counts: np.ndarray, above: np.ndarray, k: int) -> np.ndarray:
+    """sum_t (E_{t-1} - E_t) / (a + t) of groups, one a column, whose first places count.
+
+    `counts[i]` items stop with probability `stops[i]`, the first of which is zero. As in
+    `_mean_stops`, but with all items of a grade at once.
+    """
+    sizes = counts.sum(axis=0)
+    place = np.arange(1, int(np.minimum(sizes, k - above).max()) + 1)[:, None]
+
+    def choices(n: np.ndarray) -> np.ndarray:
+        """C(n, t) / m^t."""
+        steps = np.maximum(n - place + 1, 0) / (place * sizes)
+        return np.cumprod(np.vstack([np.ones(sizes.size), steps]), axis=0)
+
+    n, total = counts[0], choices(counts[0])
+    stopped = np.zeros_like(total)
+    for stop, count in zip(stops[1:], counts[1:], strict=True):
+        chance = -np.expm1(np.arange(len(total)) * np.log1p(-min(stop, BELOW_ONE)))[:, None]
+        added = choices(count)
+        stopping, passing = added * chance, added * (1 - chance)
+        united = np.zeros_like(total)
+        for s in range(len(total)):
+            united[s:] += passing[: len(total) - s] * stopped[s]
+            united[s:] += stopping[: len(total) - s] * total[s]
+        n = n + count
+        stopped, total = united, choices(n)
+    # Beyond the last item there is no choice, and nothing is asked for.
+    means = np.divide(stopped, total, out=np.zeros_like(total), where=total > 0)
     steps = (means[1:] - means[:-1]) / (above + place)
     return np.where(place <= np.minimum(sizes, k - above), steps, 0).sum(axis=0)
 

@@ -21,14 +21,14 @@ import numpy as np
 
 from rankbook.metrics._cascade_integral import LARGEST_TOTAL, integral_cascade
 
-__all__ = ["large_cascade", "last_place"]
+__all__ = ["BELOW_ONE", "large_cascade", "last_place"]
 
 # Weights further than this many standard deviations from the mean are below 1e-20.
 _REACH = 10.0
 # Groups of up to so many different probabilities of stopping are integrated.
 _DIFFERENT = 1 << 12
 # The largest probability but one.
-_BELOW_ONE = 1 - 2.0**-53
+BELOW_ONE = 1 - 2.0**-53
 # Entries of a matrix of weights, so that memory stays bounded.
 _CHUNK = 1 << 18
 
@@ -61,7 +61,7 @@ def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> f
 
 def _by_distinct_values(values: np.ndarray, counts: np.ndarray, needed: int) -> np.ndarray:
     # A reader who surely stops has a logarithm too: that of the next number below.
-    logs = np.log1p(-np.minimum(values, _BELOW_ONE))
+    logs = np.log1p(-np.minimum(values, BELOW_ONE))
     place = np.arange(needed + 1)
     means, size = -np.expm1(place * logs[0]), int(counts[0])
     for log, count in zip(logs[1:], counts[1:].tolist(), strict=True):

@@ -413,6 +413,18 @@ def _exact_cascade(y, scores, k, top):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("highest", [1, 3, 24, 60])
+@pytest.mark.parametrize("k", [1, 6, 63, 64, 65, 90])
+def test_first_places_of_a_tied_group_in_exact_arithmetic(highest, k):
+    """Few places are counted by grades, more by items; a reader may surely stop."""
+    rng = np.random.default_rng(k)
+    y = np.append(rng.choice([0, 0, 1, highest], 100), highest)
+    for scores in (np.zeros(101), np.arange(101) < 2):
+        expected = float(_exact_cascade(y, scores, k, highest))
+        assert_allclose(m.err(y, scores, k=k, max_grade=highest), expected, rtol=2e-14)
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("size", [2, 9, 17, 60])
 @pytest.mark.parametrize("top", [20, 60, 600])
 def test_tied_cascade_of_tiny_chances_to_stop(size, top):
