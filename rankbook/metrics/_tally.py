@@ -105,8 +105,6 @@ class _Packed(Tally):
         before = sums.take(block.first_groups)
         self._above = sums[:-1] - np.repeat(before, block.n_groups)
         self._rows = np.diff(before, append=sums[-1])
-        if block.padded:
-            self._packed[self._padding] = 0
 
     def counts(self, groups: np.ndarray) -> np.ndarray:
         return self._counts(self._packed[groups], self._n_items[groups])

@@ -197,6 +197,7 @@ def test_tied_queries_of_one_length_do_not_mix(name):
     measure, _ = MEASURES[name]
     rng = np.random.default_rng(4)
     y, scores = rng.integers(0, 4, (5, 12)), rng.integers(0, 4, (5, 12))
+    scores[1:3] = 1
     got = measure(y.ravel(), scores.ravel(), qid=np.repeat(np.arange(5), 12), per_query=True)
     apart = [measure(y[q], scores[q], per_query=True)[0] for q in range(5)]
     assert_allclose(got, apart, rtol=1e-12)
@@ -348,11 +349,13 @@ def test_tied_cascade_far_down_a_list():
 
 
 @pytest.mark.parametrize("n", [300, 512, 513, 700])
-@pytest.mark.parametrize("k", [None, 7])
+@pytest.mark.parametrize("k", [None, 7, 100])
 def test_large_tie_groups_with_few_and_many_grades(n, k):
     """Groups on both sides of the limit, below other items, against the recursion item by item."""
     rng = np.random.default_rng(n)
-    for y in (rng.choice([0, 1, 4], size=n, p=[0.9, 0.05, 0.05]), rng.uniform(0, 4, n)):
+    mostly_zero = rng.choice([0, 1, 4], size=n, p=[0.9, 0.05, 0.05])
+    hardly_zero = rng.choice([0, 0.2, 0.3], size=n, p=[0.01, 0.01, 0.98])
+    for y in (mostly_zero, hardly_zero, rng.uniform(0, 4, n)):
         means = np.zeros(n + 1)
         means[0] = 1
         for j, stop in enumerate((2.0**y - 1) / 16):
@@ -650,6 +653,10 @@ def test_threshold_moves_relevance():
     assert m.reciprocal_rank(y, scores, threshold=1) == 0.5
     assert m.precision_at(y, scores, k=2, threshold=2) == 0
     assert_allclose(m.average_precision(y, scores, threshold=2), 1 / 3)
+    # Grades that fill an integer: nothing is left for one that exceeds the highest.
+    y, scores = np.arange(13) % 13, np.arange(13) // 2
+    assert m.precision_at(y, scores, threshold=11) == 1 / 13
+    assert m.precision_at(y, scores, threshold=12) == m.precision_at(y, scores, threshold=99) == 0
 
 
 def test_prepared_lists_give_the_same_values():

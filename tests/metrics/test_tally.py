@@ -54,3 +54,13 @@ def test_products_above_are_those_of_the_items_above(n_grades, n_queries, n_item
                 for score in np.unique(scores[query, items])[::-1]
             ]
             np.testing.assert_allclose(got[row][: len(expected)], expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8, 64])
+def test_a_group_may_fill_its_row(n):
+    """The largest count takes one bit more where the row is as wide as a power of two."""
+    grades, scores = [2] * n + [1, 0], [1] * n + [0, 0]
+    (block,) = rank_lists(grades, scores)._blocks
+    np.testing.assert_array_equal(block.tally.counts(np.arange(2)), [[0, 1], [0, 1], [n, 0]])
+    (block,) = rank_lists([2] * n * 2, np.repeat([0, 0], n))._blocks
+    np.testing.assert_array_equal(block.tally.counts(np.arange(1)), [[0], [0], [2 * n]])
