@@ -112,19 +112,15 @@ class Block:
             return None
         return largest, self.above * largest + (self.sizes - 1)
 
-    def place_sums(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Sums over the places of some groups; weights, of the first places, do not increase."""
+    def mean_weights(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Means over the places of some groups; weights, of the first places, do not increase."""
         if self.kinds is None:
-            above = self.above.take(groups)
-            return _sums_between(weights, above, above + self.sizes.take(groups))
+            above, sizes = self.above.take(groups), self.sizes.take(groups)
+            return _sums_between(weights, above, above + sizes) / sizes
         largest, kind = self.kinds
-        above = np.arange(self.width)[:, None]
-        sums = _sums_between(weights, above, above + np.arange(1, largest + 1))
-        return sums.take(kind.take(groups))
-
-    def inverse_ranks(self, groups: np.ndarray, k: int) -> np.ndarray:
-        """The sum of 1/rank up to rank k over the places of some groups."""
-        return self.place_sums(1 / np.arange(1.0, k + 1), groups)
+        above, sizes = np.arange(self.width)[:, None], np.arange(1, largest + 1)
+        means = _sums_between(weights, above, above + sizes) / sizes
+        return means.take(kind.take(groups))
 
     def group_sums(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` over each group of tied items."""
@@ -149,10 +145,9 @@ class Block:
         Weights are those of the first places, and `sums` are over the groups that begin there.
         """
         top = self.top(weights.size)
-        values = self.place_sums(weights, top)
+        values = self.mean_weights(weights, top)
         values *= sums
-        values /= self.sizes.take(top)
-        return np.add.reduceat(values, np.flatnonzero(self.above.take(top) == 0))
+        return np.add.reduceat(values, np.searchsorted(top, self.first_groups))
 
     def top_group_sums(self, function: Function, k: int) -> np.ndarray:
         """Sums of a function of the grades over the groups that begin in the first k places."""

@@ -30,8 +30,8 @@ _SMALL_GROUP = 512
 _FEW_PLACES = 64
 # Items of the groups that are treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 15
-# Tables hold so many values for each item of a block, and so many more.
-_ENTRIES_PER_ITEM, _ENTRIES = 4, 1 << 10
+# Tables hold so many values for each group of a block, and so many more.
+_ENTRIES_PER_GROUP, _ENTRIES = 4, 1 << 10
 # The logarithm of a probability that is zero.
 _NEVER = -1e3
 
@@ -71,8 +71,8 @@ class _Groups:
             groups = np.flatnonzero(block.sizes >= limit)
             totals = tally.sums(stops, groups)
         # Right where only one item of the group can stop the reader: E_t falls by equal steps.
-        inverse_ranks = block.inverse_ranks(groups, self.k)
-        self.values[groups] = totals * inverse_ranks / block.sizes[groups]
+        inverse_ranks = block.mean_weights(1 / np.arange(1.0, self.k + 1), groups)
+        self.values[groups] = totals * inverse_ranks
         # Elsewhere the group adds no more than the reader's chance to get there.
         several = (block.group_hits(0.0)[0][groups] > 1) & (self.values[groups] > 0)
         several &= self.reached[groups] > _NEGLIGIBLE
@@ -134,7 +134,7 @@ def _small_groups(
     """A number of items, and what groups of fewer of them add, given that they are reached."""
     n_grades, limit = stops.size, min(tally.radix, int(block.sizes.max()) + 1)
     while limit and block.width * comb(limit - 1 + n_grades, n_grades) > (
-        _ENTRIES_PER_ITEM * block.grades.size + _ENTRIES
+        _ENTRIES_PER_GROUP * block.starts.size + _ENTRIES
     ):
         limit -= 1
     if limit < 2:

@@ -49,7 +49,7 @@ def integral_cascade(
 ) -> np.ndarray:
     """What whole groups add, one a column: `counts[i]` items stop with probability `stops[i]` < 1.
 
-    `inverse_ranks` are the sums of 1/rank over the groups' places.
+    `inverse_ranks` are the means of 1/rank over the groups' places.
     """
     sizes = counts.sum(axis=0)
     kind = np.searchsorted(_CLASSES, np.minimum(sizes, _nodes_needed(stops @ counts, sizes, above)))
@@ -66,7 +66,7 @@ def integral_cascade(
             groups = begin + similar
             n = min(int(_CLASSES[level]), int(sizes[groups].max()))
             values[groups] = _at_nodes(stops, counts, groups, functionals[:, :n], which[similar])
-    return inverse_ranks / sizes * values
+    return inverse_ranks * values
 
 
 def _alike(sizes: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

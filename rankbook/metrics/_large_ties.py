@@ -47,7 +47,7 @@ def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> f
     if above + stops.size <= k and stops.sum() <= LARGEST_TOTAL:
         different, counts = np.unique(stops, return_counts=True)
         if different.size <= _DIFFERENT:
-            inverse_ranks = (1 / np.arange(above + 1.0, above + stops.size + 1)).sum()
+            inverse_ranks = (1 / np.arange(above + 1.0, above + stops.size + 1)).mean()
             counts, first = counts[:, None].astype(float), np.array([above])
             return float(integral_cascade(different, counts, first, np.array([inverse_ranks]))[0])
     needed = int(min(stops.size, k - above, last_place(1 - float(stops.mean()), negligible)))
