@@ -61,6 +61,14 @@ class Block:
             values = np.where(self.exists[:, : grades.shape[1]], values, values.dtype.type(0))
         return values
 
+    def held(self, grades: np.ndarray) -> np.ndarray:
+        """Grades, the highest in place of those that no item has: padding's, or a table's."""
+        items, top = self.grades[self.exists], self.grades.max()
+        if self.grades.dtype == np.uint8:
+            known = np.bincount(items) > 0
+            return np.where(known[grades.astype(np.intp)], grades, top)
+        return grades if (items == 0).any() else np.where(grades == 0, top, grades)
+
     def hits(self, threshold: float) -> np.ndarray:
         """Which places hold a relevant item: one whose grade exceeds the threshold, not below 0."""
         return self.grades > threshold
@@ -94,23 +102,25 @@ class Block:
         return difference
 
     @cached_property
-    def kinds(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sizes of groups and items above them, and the number of each group's entry there.
+    def kinds(self) -> tuple[int, np.ndarray] | None:
+        """The largest group's size, and each group's number among all sizes and places.
 
-        Where groups outnumber the sizes and places that may occur, all of these are listed.
+        None where these outnumber the groups, so that nothing is gained by listing them.
         """
         largest = int(self.sizes.max())
         if self.width * largest > self.starts.size:
-            return self.sizes, self.above, np.arange(self.starts.size)
-        sizes = np.tile(np.arange(1, largest + 1), self.width)
-        above = np.repeat(np.arange(self.width), largest)
-        return sizes, above, self.above * largest + (self.sizes - 1)
+            return None
+        return largest, self.above * largest + (self.sizes - 1)
 
-    def inverse_ranks(self, sizes: np.ndarray, above: np.ndarray, k: int) -> np.ndarray:
-        """The sum of 1/rank up to rank k over the places of groups of these sizes."""
-        harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1.0, self.width + 1))])
-        harmonic[k:] = harmonic[k]
-        return harmonic.take(above + sizes, mode="clip") - harmonic.take(above)
+    def mean_weights(self, weights: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Means over the places of some groups; weights, of the first places, do not increase."""
+        if self.kinds is None:
+            above, sizes = self.above.take(groups), self.sizes.take(groups)
+            return _sums_between(weights, above, above + sizes) / sizes
+        largest, kind = self.kinds
+        above, sizes = np.arange(self.width)[:, None], np.arange(1, largest + 1)
+        means = _sums_between(weights, above, above + sizes) / sizes
+        return means.take(kind.take(groups))
 
     def group_sums(self, values: np.ndarray) -> np.ndarray:
         """The sum of `values` over each group of tied items."""
@@ -134,14 +144,10 @@ class Block:
 
         Weights are those of the first places, and `sums` are over the groups that begin there.
         """
-        total = np.concatenate([[0.0], np.cumsum(weights)])
         top = self.top(weights.size)
-        above, size = self.above.take(top), self.sizes.take(top)
-        last = np.minimum(above + size, weights.size)
-        values = total.take(last) - total.take(above)
+        values = self.mean_weights(weights, top)
         values *= sums
-        values /= size
-        return np.add.reduceat(values, np.flatnonzero(above == 0))
+        return np.add.reduceat(values, np.searchsorted(top, self.first_groups))
 
     def top_group_sums(self, function: Function, k: int) -> np.ndarray:
         """Sums of a function of the grades over the groups that begin in the first k places."""
@@ -158,3 +164,13 @@ class Block:
     def row_sums(self, groups: np.ndarray) -> np.ndarray:
         """Sums over the groups of each row."""
         return np.add.reduceat(groups, self.first_groups)
+
+
+def _sums_between(values: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """values[first:last].sum() of many ranges; the values are positive and do not increase."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    # What each of these sums lost in rounding is known exactly; far down it is more than a value.
+    lost = np.concatenate([[0.0], np.cumsum(values - np.diff(total))])
+    sums = total.take(last, mode="clip") - total.take(first, mode="clip")
+    sums += lost.take(last, mode="clip") - lost.take(first, mode="clip")
+    return np.asarray(sums)

@@ -26,16 +26,18 @@ from functools import lru_cache
 
 import numpy as np
 
-__all__ = ["integral_cascade"]
+__all__ = ["LARGEST_TOTAL", "integral_cascade"]
 
+# Sums of the probabilities of stopping in a group, up to which nodes are few enough.
+LARGEST_TOTAL = 1e4
 # What is left out of a polynomial of size one.
 _TOLERANCE = 1e-17
 # Numbers of nodes: groups that need similar numbers are treated together.
 _CLASSES = np.unique(np.round(2.0 ** np.arange(1, 20, 0.5)).astype(np.intp))
 # Entries of a table that is treated at once: few enough for the processor's cache.
 _CHUNK = 1 << 16
-# Groups whose functionals are kept at once, so that memory stays bounded.
-_GROUPS = 1 << 17
+# Entries of the functionals that are kept at once, so that memory stays bounded.
+_KEPT = 1 << 23
 # A sort finds what codes beyond this occur, a table those up to it.
 _TABLE = 1 << 18
 # Steps of a recursion whose coefficients are computed at once.
@@ -47,13 +49,14 @@ def integral_cascade(
 ) -> np.ndarray:
     """What whole groups add, one a column: `counts[i]` items stop with probability `stops[i]` < 1.
 
-    `inverse_ranks` are the sums of 1/rank over the groups' places.
+    `inverse_ranks` are the means of 1/rank over the groups' places.
     """
     sizes = counts.sum(axis=0)
     kind = np.searchsorted(_CLASSES, np.minimum(sizes, _nodes_needed(stops @ counts, sizes, above)))
     values = np.empty(sizes.size)
-    for begin in range(0, sizes.size, _GROUPS):
-        part = slice(begin, begin + _GROUPS)
+    rows = _KEPT // int(_CLASSES[kind.max()]) + 1
+    for begin in range(0, sizes.size, rows):
+        part = slice(begin, begin + rows)
         # Groups of one size and place share their functional.
         first, which = _alike(sizes[part].astype(np.intp), above[part])
         most = min(int(_CLASSES[kind[part].max()]), int(sizes[part].max()))
@@ -63,7 +66,7 @@ def integral_cascade(
             groups = begin + similar
             n = min(int(_CLASSES[level]), int(sizes[groups].max()))
             values[groups] = _at_nodes(stops, counts, groups, functionals[:, :n], which[similar])
-    return inverse_ranks / sizes * values
+    return inverse_ranks * values
 
 
 def _alike(sizes: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -105,8 +108,8 @@ def _at_nodes(
 
 def _nodes_needed(totals: np.ndarray, sizes: np.ndarray, above: np.ndarray) -> np.ndarray:
     """Nodes with which the sum over k of coefficients of A times R_k is exact to rounding."""
-    # Totals and decays of R_k are rounded up, so that few different ones occur.
-    total = np.ceil(2 * np.log2(totals)).astype(np.intp)
+    # Totals and decays of R_k are rounded, so that few different ones occur; more nodes do no harm.
+    total = np.ceil(2 * np.log2(np.maximum(totals, _TOLERANCE))).astype(np.intp)
     decay = np.floor(2 * np.log2((2 * above + sizes + 1) / sizes)).astype(np.intp)
     least, width = int(total.min()), int(decay.max()) + 1
     cells = (total - least) * width + decay

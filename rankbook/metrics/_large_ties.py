@@ -10,22 +10,25 @@ hypergeometric, so that
 
 .. math:: E_t = \sum_s \frac{\binom{m}{s} \binom{m'}{t - s}}{\binom{m + m'}{t}} E_s E'_{t - s},
 
-a mean with positive weights, of which only those near :math:`s = t m / (m + m')` count.
+a mean with positive weights, of which only those near :math:`s = t m / (m + m')` count. Tiny
+probabilities of stopping would be lost in rounding beside 1: what is kept is :math:`1 - E_t`, for
+which the product of two is :math:`F + (1 - F) F'`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from rankbook.metrics._cascade_integral import integral_cascade
+from rankbook.metrics._cascade_integral import LARGEST_TOTAL, integral_cascade
 
-__all__ = ["large_cascade", "last_place"]
+__all__ = ["BELOW_ONE", "large_cascade", "last_place"]
 
 # Weights further than this many standard deviations from the mean are below 1e-20.
 _REACH = 10.0
-# Sums of probabilities of stopping up to here, of so many different ones, are integrated.
-_LARGEST_TOTAL = 1e4
+# Groups of up to so many different probabilities of stopping are integrated.
 _DIFFERENT = 1 << 12
+# The largest probability but one.
+BELOW_ONE = 1 - 2.0**-53
 # Entries of a matrix of weights, so that memory stays bounded.
 _CHUNK = 1 << 18
 
@@ -41,33 +44,34 @@ def last_place(mean: float, negligible: float) -> float:
 
 def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> float:
     """sum_t (E_{t-1} - E_t) / (above + t) over the places up to rank k of one group."""
-    passes = 1 - stops
-    if above + stops.size <= k and stops.sum() <= _LARGEST_TOTAL:
+    if above + stops.size <= k and stops.sum() <= LARGEST_TOTAL:
         different, counts = np.unique(stops, return_counts=True)
         if different.size <= _DIFFERENT:
-            inverse_ranks = (1 / np.arange(above + 1.0, above + stops.size + 1)).sum()
+            inverse_ranks = (1 / np.arange(above + 1.0, above + stops.size + 1)).mean()
             counts, first = counts[:, None].astype(float), np.array([above])
             return float(integral_cascade(different, counts, first, np.array([inverse_ranks]))[0])
-    needed = int(min(passes.size, k - above, last_place(float(passes.mean()), negligible)))
-    values, counts = np.unique(passes, return_counts=True)
-    if values.size * needed <= passes.size or values.size == 1:
+    needed = int(min(stops.size, k - above, last_place(1 - float(stops.mean()), negligible)))
+    values, counts = np.unique(stops, return_counts=True)
+    if values.size * needed <= stops.size or values.size == 1:
         means = _by_distinct_values(values, counts, needed)
     else:
-        means = _item_by_item(passes, needed)
-    return float(((means[:-1] - means[1:]) / (above + np.arange(1.0, needed + 1))).sum())
+        means = _item_by_item(stops, needed)
+    return float(((means[1:] - means[:-1]) / (above + np.arange(1.0, needed + 1))).sum())
 
 
 def _by_distinct_values(values: np.ndarray, counts: np.ndarray, needed: int) -> np.ndarray:
+    # A reader who surely stops has a logarithm too: that of the next number below.
+    logs = np.log1p(-np.minimum(values, BELOW_ONE))
     place = np.arange(needed + 1)
-    means, size = values[0] ** place, int(counts[0])
-    for value, count in zip(values[1:], counts[1:].tolist(), strict=True):
-        means = _united(means, size, value**place, count)
+    means, size = -np.expm1(place * logs[0]), int(counts[0])
+    for log, count in zip(logs[1:], counts[1:].tolist(), strict=True):
+        means = _united(means, size, -np.expm1(place * log), count)
         size += count
     return means
 
 
 def _united(first: np.ndarray, m: int, second: np.ndarray, other: int) -> np.ndarray:
-    """The means of two groups put together, places in chunks."""
+    """The 1 - E_t of two groups put together, places in chunks."""
     # Beyond their common size the means do not exist, and nobody asks for them.
     n_places = min(first.size, m + other + 1)
     share = m / (m + other)
@@ -88,18 +92,18 @@ def _united(first: np.ndarray, m: int, second: np.ndarray, other: int) -> np.nda
         log = np.zeros(s.shape)
         np.cumsum(np.log(np.where(inside[:, 1:], ratio, 1.0)), axis=1, out=log[:, 1:])
         weight = np.where(inside, np.exp(log - log.max(axis=1, keepdims=True)), 0.0)
-        mean = (weight * first[s] * second[t - s]).sum(axis=1)
+        stopped = first[s]
+        mean = (weight * (stopped + (1 - stopped) * second[t - s])).sum(axis=1)
         means[t.ravel()] = mean / weight.sum(axis=1)
     return means
 
 
-def _item_by_item(passes: np.ndarray, needed: int) -> np.ndarray:
-    """E_t + (t / (j + 1)) (q E_{t-1} - E_t) adds an item to j: a mean, so no digits are lost."""
+def _item_by_item(stops: np.ndarray, needed: int) -> np.ndarray:
+    """Item j + 1 is among the first t with chance t / (j + 1): a mean, so no digits are lost."""
     means = np.zeros(needed + 1)
-    means[0] = 1
     place = np.arange(1, needed + 1)
-    for j, value in enumerate(passes.tolist()):
+    for j, value in enumerate(stops.tolist()):
         last = min(j + 1, needed)
         now, before = means[1 : last + 1], means[:last]
-        now += place[:last] / (j + 1) * (value * before - now)
+        now += place[:last] / (j + 1) * (before + value * (1 - before) - now)
     return means

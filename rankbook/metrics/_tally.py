@@ -105,8 +105,6 @@ class _Packed(Tally):
         before = sums.take(block.first_groups)
         self._above = sums[:-1] - np.repeat(before, block.n_groups)
         self._rows = np.diff(before, append=sums[-1])
-        if block.padded:
-            self._packed[self._padding] = 0
 
     def counts(self, groups: np.ndarray) -> np.ndarray:
         return self._counts(self._packed[groups], self._n_items[groups])
@@ -129,7 +127,14 @@ class _Packed(Tally):
 
     def products_above(self, logs: np.ndarray) -> np.ndarray:
         # One more item above grade g has the factor of grade g + 1 in place of that of g.
-        powers = [np.exp(step * np.arange(1 << self._bits)) for step in np.diff(logs)]
+        steps = np.diff(logs)
+        if self._above.size >> self._bits == 0:
+            # Fewer groups than numbers that they may have above them: no table pays.
+            sums = np.zeros(self._above.size)
+            for grade, step in enumerate(steps):
+                sums += step * self._digit(self._above, grade)
+            return np.exp(sums)
+        powers = [np.exp(step * np.arange(1 << self._bits)) for step in steps]
         together = max((min(self._above.size, _TABLE).bit_length() - 1) // self._bits, 1)
         products = np.ones(self._above.size)
         for first in range(0, len(powers), together):

@@ -18,17 +18,37 @@ _NARROW = 1 << 20
 
 def mean_average_precision(block: Block, threshold: float, k: int | None) -> np.ndarray:
     """Average precision: (r/m) (c + 1 + (t-1)(r-1)/(m-1)) / (a + t), summed over t <= k - a."""
-    k = block.width if k is None else min(k, block.width)
     relevant, found = block.group_hits(threshold)
-    size, above, kind = block.kinds
-    inverse_ranks = block.inverse_ranks(size, above, k)
-    # (t - 1) / (a + t) = 1 - (a + 1) / (a + t): the places, less a + 1 times their inverse ranks.
-    rest = np.clip(k - above, 0, size) - (above + 1) * inverse_ranks
-    sums = (found + 1) * (inverse_ranks / size).take(kind)
-    sums += (relevant - 1) * (rest / (size * np.maximum(size - 1, 1))).take(kind)
+    alone, before, kind = _place_means(block, k)
+    sums = (found + 1) * alone.take(kind)
+    sums += (relevant - 1) * before.take(kind)
     sums *= relevant
     sums, total = block.row_sums(sums), block.row_sums(relevant)
     return np.divide(sums, total, out=np.zeros(total.size), where=total > 0)
+
+
+def _place_means(block: Block, k: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The sums of 1/(a + t) over m and of (t-1)/(a + t) over m (m-1), and each group's entry there.
+
+    Terms are added up: differences of sums from the top lose digits far down a list.
+    """
+    inverse_ranks = 1 / np.arange(1.0, block.width + 1)
+    if k is not None:
+        inverse_ranks[k:] = 0
+    if block.kinds is None:
+        size, kind = block.sizes, np.arange(block.starts.size)
+        terms = np.tile(inverse_ranks, block.n_rows)
+        before = np.arange(float(terms.size))
+        before -= np.repeat(block.starts * 1.0, size)
+        before *= terms
+        alone, before = (np.add.reduceat(v, block.starts) for v in (terms, before))
+    else:
+        largest, kind = block.kinds
+        place = np.arange(largest)
+        size = place + 1
+        terms = inverse_ranks.take(np.arange(block.width)[:, None] + place, mode="clip")
+        alone, before = (np.cumsum(v, axis=1) for v in (terms, place * terms))
+    return np.ravel(alone / size), np.ravel(before / np.maximum(size * (size - 1), 1)), kind
 
 
 def mean_first_relevant(block: Block, threshold: float, k: int | None) -> np.ndarray:

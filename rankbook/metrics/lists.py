@@ -63,12 +63,17 @@ _HIGH_GRADE = 900.0
 Gain = str | Callable[[np.ndarray], np.ndarray]
 
 
-def _gain_function(gain: Gain) -> Callable[[np.ndarray], np.ndarray]:
+def _gain_function(gain: Gain) -> Callable[[Block], Callable]:
+    """For each block the function that takes its grades to gains."""
     if callable(gain):
-        return lambda grades: check_vector(np.ravel(gain(grades)), "gain(y)").reshape(grades.shape)
+        return lambda block: lambda grades: _checked(gain(block.held(grades)), grades.shape)
     if check_choice(gain, ("exponential", "linear"), "gain") == "linear":
-        return lambda grades: grades
-    return lambda grades: np.exp2(grades) - 1
+        return lambda block: lambda grades: grades
+    return lambda block: lambda grades: np.exp2(grades) - 1
+
+
+def _checked(gains: Any, shape: tuple[int, ...]) -> np.ndarray:
+    return check_vector(np.ravel(gains), "gain(y)").reshape(shape)
 
 
 def _row_gain(block: Block) -> Callable[[np.ndarray], np.ndarray]:
@@ -134,11 +139,11 @@ def linear_rank_statistic(
     """
     if not callable(gain) or not callable(discount):
         raise TypeError("gain and discount must be callable")
-    lists, k, function = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
+    lists, k, gain_of = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
 
     def statistic(block: Block) -> np.ndarray:
         ranks = np.arange(1, block.width + 1)
-        gains = block.averaged(block.apply(function))
+        gains = block.averaged(block.apply(gain_of(block)))
         # Beyond a list's end the gains are 0; its last discount stands in for what is undefined.
         inside = np.minimum(ranks, block.lengths[:, None])
         discounts = np.asarray(discount(inside, block.lengths[:, None]), dtype=float)
@@ -213,9 +218,9 @@ def dcg(
     >>> dcg([3, 0, 1], [0.2, 0.9, 0.5])
     4.130929753571458
     """
-    lists, k, function = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
+    lists, k, gain_of = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
     log_base = check_scalar(log_base, "log_base", low=1.0, strict_low=True)
-    return summary(_dcg_values(lists, k, lambda block: function, log_base), per_query)
+    return summary(_dcg_values(lists, k, gain_of, log_base), per_query)
 
 
 def _grade_counts(block: Block, n_grades: int) -> np.ndarray:
@@ -278,17 +283,14 @@ def ndcg(
     >>> ndcg([3, 0, 1], [3.0, 1.0, 2.0]), ndcg([0, 0], [1.0, 2.0])
     (1.0, 0.0)
     """
-    lists, k, function = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
+    lists, k, gain_of = lists_of(y, scores, qid, ties), check_cut(k), _gain_function(gain)
     if callable(gain):
-        least = lists.measure(lambda block: block.apply(function).min(axis=1)).min()
+        least = lists.measure(lambda block: block.apply(gain_of(block)).min(axis=1)).min()
         if least < 0:
             raise ValueError(f"gain must not be negative for ndcg, got {least}")
     # The ratio does not depend on a row's unit, which keeps high grades from overflowing.
-    scaled = gain == "exponential" and lists.max_grade > _HIGH_GRADE
-
-    def gain_of(block: Block) -> Callable:
-        return _row_gain(block) if scaled and block.grades.dtype != np.uint8 else function
-
+    if gain == "exponential" and lists.max_grade > _HIGH_GRADE:
+        gain_of = _row_gain
     values = _dcg_values(lists, k, gain_of, 2.0)
     with np.errstate(over="ignore", invalid="ignore"):
         ideal = lists.measure(lambda block: _ideal_dcg(block, k, gain_of(block)))

@@ -197,6 +197,7 @@ def test_tied_queries_of_one_length_do_not_mix(name):
     measure, _ = MEASURES[name]
     rng = np.random.default_rng(4)
     y, scores = rng.integers(0, 4, (5, 12)), rng.integers(0, 4, (5, 12))
+    scores[1:3] = 1
     got = measure(y.ravel(), scores.ravel(), qid=np.repeat(np.arange(5), 12), per_query=True)
     apart = [measure(y[q], scores[q], per_query=True)[0] for q in range(5)]
     assert_allclose(got, apart, rtol=1e-12)
@@ -348,11 +349,13 @@ def test_tied_cascade_far_down_a_list():
 
 
 @pytest.mark.parametrize("n", [300, 512, 513, 700])
-@pytest.mark.parametrize("k", [None, 7])
+@pytest.mark.parametrize("k", [None, 7, 100])
 def test_large_tie_groups_with_few_and_many_grades(n, k):
     """Groups on both sides of the limit, below other items, against the recursion item by item."""
     rng = np.random.default_rng(n)
-    for y in (rng.choice([0, 1, 4], size=n, p=[0.9, 0.05, 0.05]), rng.uniform(0, 4, n)):
+    mostly_zero = rng.choice([0, 1, 4], size=n, p=[0.9, 0.05, 0.05])
+    hardly_zero = rng.choice([0, 0.2, 0.3], size=n, p=[0.01, 0.01, 0.98])
+    for y in (mostly_zero, hardly_zero, rng.uniform(0, 4, n)):
         means = np.zeros(n + 1)
         means[0] = 1
         for j, stop in enumerate((2.0**y - 1) / 16):
@@ -412,6 +415,65 @@ def _exact_cascade(y, scores, k, top):
     return value
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("highest", [1, 3, 24, 60])
+@pytest.mark.parametrize("k", [1, 6, 63, 64, 65, 90])
+def test_first_places_of_a_tied_group_in_exact_arithmetic(highest, k):
+    """Few places are counted by grades, more by items; a reader may surely stop."""
+    rng = np.random.default_rng(k)
+    y = np.append(rng.choice([0, 0, 1, highest], 100), highest)
+    for scores in (np.zeros(101), np.arange(101) < 2):
+        expected = float(_exact_cascade(y, scores, k, highest))
+        assert_allclose(m.err(y, scores, k=k, max_grade=highest), expected, rtol=2e-14)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [2, 9, 17, 60])
+@pytest.mark.parametrize("top", [20, 60, 600])
+def test_tied_cascade_of_tiny_chances_to_stop(size, top):
+    """They keep their digits beside 1, in tables, integrals and groups that the cut-off divides."""
+    rng = np.random.default_rng(size)
+    y, scores = rng.integers(0, 3, size), np.zeros(size)
+    y[:2] = 1, 2
+    for k in (None, 1, 2, 7):
+        expected = _exact_cascade(y, scores, k, top)
+        # As they stand, and as grades that are not counted.
+        for grades in (y, np.append(y, 0.5)):
+            got = m.err(grades, [*scores, -1][: len(grades)], k=min(k or size, size), max_grade=top)
+            assert abs(Fraction(got) / expected - 1) < 2e-14
+
+
+@pytest.mark.parametrize("n_grades", [2, 700])
+@pytest.mark.parametrize("k", [5, 40])
+def test_large_tie_groups_of_tiny_chances_to_stop(n_grades, k):
+    """Nobody stops before, so that each place adds the mean chance, to first order exactly."""
+    y = np.arange(700) % n_grades / n_grades
+    stops = np.expm1(y * np.log(2)) * 2.0**-60
+    expected = stops.mean() * (1 / np.arange(1, k + 1)).sum()
+    assert_allclose(m.err(y, np.zeros(700), k=k, max_grade=60), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(("n", "queries"), [(1000, 3), (200_000, 1)])
+@pytest.mark.parametrize(("tied", "relevant"), [(2, 1), (2, 2), (5, 3)])
+def test_ties_far_down_a_list(n, queries, tied, relevant):
+    """What is added up from the top would lose these digits."""
+    if queries > 1 and tied > 2:
+        n = 400
+    y = np.r_[np.zeros(n - relevant), np.ones(relevant)].astype(int)
+    scores = np.maximum(np.arange(n, 0, -1), tied)
+    t, r = np.arange(1, tied + 1), relevant
+    ranks = n - tied + t
+    discount = r / tied * (1 / np.log2(1 + ranks)).sum()
+    found = ((1 + (t - 1) * (r - 1) / (tied - 1)) / ranks).sum() / tied
+    expected = {m.dcg: discount, m.average_precision: found}
+    if relevant == 1:
+        expected[m.err] = (1 / ranks).sum() / tied / 2
+    qid = np.repeat(np.arange(queries), n)
+    for measure, value in expected.items():
+        got = measure(np.tile(y, queries), np.tile(scores, queries), qid=qid, per_query=True)
+        assert_allclose(got, value, rtol=4e-15)
+
+
 @pytest.mark.parametrize("top", [1, 10, 30])
 def test_a_million_ties_of_which_few_are_relevant(top):
     n, relevant = 10**6, 10**4
@@ -464,6 +526,25 @@ def test_padding_has_no_gain_where_grade_zero_has(gain, k, grades, ties):
     best = [(g / np.log2(np.arange(2, g.size + 2))).sum() for g in ideal]
     dcg, ndcg = (f(y, scores, qid=qid, per_query=True, **keywords) for f in (m.dcg, m.ndcg))
     assert_allclose(ndcg, dcg / best, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("grades", [[1, 2, 4, 4, 1, 1, 2], [1, 2, 4.5, 4.5, 1, 1, 2]])
+@pytest.mark.parametrize("scores", [[1, 2, 3, 4, 5, 6, 7], [1, 1, 3, 2, 2, 2, 1]])
+@pytest.mark.parametrize("k", [None, 1])
+def test_gains_are_asked_of_the_grades_that_occur(grades, scores, k):
+    """Neither padding's zero nor a grade between those of the items."""
+    values = {1: 1.0, 2: 5.0, 4: 2.0, 4.5: 2.0}
+    gain = np.vectorize(values.__getitem__, otypes=[float])
+    gains = [values[g] for g in grades]
+    options = {"qid": [0, 0, 0, 1, 1, 1, 1], "k": k, "per_query": True}
+    for measure in (m.dcg, m.ndcg):
+        expected = measure(gains, scores, gain="linear", **options)
+        assert_allclose(measure(grades, scores, gain=gain, **options), expected, rtol=1e-14)
+    ranks = {"discount": lambda i, n: 1.0 * i}
+    expected = m.linear_rank_statistic(gains, scores, lambda g: g, **ranks, **options)
+    got = m.linear_rank_statistic(grades, scores, gain, **ranks, **options)
+    assert_allclose(got, expected, rtol=1e-14)
 
 
 def test_linear_statistic_asks_for_no_discount_beyond_a_list():
@@ -572,6 +653,10 @@ def test_threshold_moves_relevance():
     assert m.reciprocal_rank(y, scores, threshold=1) == 0.5
     assert m.precision_at(y, scores, k=2, threshold=2) == 0
     assert_allclose(m.average_precision(y, scores, threshold=2), 1 / 3)
+    # Grades that fill an integer: nothing is left for one that exceeds the highest.
+    y, scores = np.arange(13) % 13, np.arange(13) // 2
+    assert m.precision_at(y, scores, threshold=11) == 1 / 13
+    assert m.precision_at(y, scores, threshold=12) == m.precision_at(y, scores, threshold=99) == 0
 
 
 def test_prepared_lists_give_the_same_values():
