@@ -28,7 +28,7 @@ from rankbook.models._cumulative_order import crossings, fit_in_order
 from rankbook.models._cumulative_spread import SpreadFit, better_start, fit_spreads, is_finite
 from rankbook.solvers.newton import NewtonResult, minimize
 
-__all__ = ["Fitted", "fit_design"]
+__all__ = ["Fitted", "fit_design", "without_rounding"]
 
 # Share of curvature below which the fit may be on its way to infinity.
 _FLAT = 1e-4
@@ -77,9 +77,6 @@ class Fitted:
     in_order: bool
     n_iter: int
     is_far: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "free", _without_rounding(self.free))
 
     @cached_property
     def log_likelihood(self) -> float:
@@ -149,7 +146,7 @@ def fit_design(
 
     `names` are those of the proportional, nominal and scale columns.
     """
-    sizes, size = design.sizes, design.n_parameters
+    sizes, size, units = design.sizes, design.n_parameters, design.units
     notes: list[tuple[type[Warning], str]] = []
     expand, free = np.eye(size), np.zeros((size, 0))
     if alpha == 0.0:
@@ -163,10 +160,10 @@ def fit_design(
     jacobian = expand @ likelihood.design.jacobian()
     gone = jacobian @ hidden
     if end.separated is not None:
-        moved = _moved(jacobian @ end.separated.free, sizes, names)
+        moved = _moved(jacobian @ end.separated.free, units, sizes, names)
         notes.append((SeparationWarning, _separated_message(end.separated, moved)))
     if end.spreads is not None:
-        notes.append(_spreads_note(jacobian, end.spreads, names[2]))
+        notes.append(_spreads_note(jacobian, units, end.spreads, names[2]))
     notes += end.notes
     across = null_space(hidden.T) if hidden.shape[1] else np.eye(len(params))
     fitted = Fitted(
@@ -175,7 +172,7 @@ def fit_design(
         jacobian=jacobian,
         hessian=hessian,
         across=across,
-        free=np.hstack([free, gone]),
+        free=without_rounding(np.hstack([free, gone]), units),
         n_aliased=free.shape[1],
         in_order=end.in_order,
         n_iter=max(1, result.n_iter),
@@ -184,10 +181,10 @@ def fit_design(
     return fitted, notes
 
 
-def _without_rounding(directions: np.ndarray) -> np.ndarray:
-    """Directions whose moves that are tiny beside their largest are none."""
-    size = np.abs(directions).max(axis=0, initial=0.0)
-    return np.where(np.abs(directions) > 1e-7 * size, directions, 0.0)
+def without_rounding(directions: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Directions without the moves that are tiny beside their largest, in units of their own."""
+    size = np.abs(directions) / units[:, None]
+    return np.where(size > 1e-7 * size.max(axis=0, initial=0.0), directions, 0.0)
 
 
 def _minimise(
@@ -353,11 +350,12 @@ def _separated_message(found: Recession, columns: str) -> str:
 
 
 def _spreads_note(
-    jacobian: np.ndarray, spreads: SpreadFit, names: list[str]
+    jacobian: np.ndarray, units: np.ndarray, spreads: SpreadFit, names: list[str]
 ) -> tuple[type[Warning], str]:
     """What to say of scale coefficients that the data do not hold."""
     r = len(spreads.off)
-    moved = np.any(_without_rounding(jacobian[:, jacobian.shape[1] - r :] @ spreads.off), axis=1)
+    off = jacobian[:, jacobian.shape[1] - r :] @ spreads.off
+    moved = np.any(without_rounding(off, units), axis=1)
     columns = listed(
         [name for name, is_moved in zip(names, moved[-len(names) :], strict=True) if is_moved]
     )
@@ -374,10 +372,12 @@ def _spreads_note(
     )
 
 
-def _moved(gone: np.ndarray, sizes: tuple[int, int, int, int], names: Names) -> str:
+def _moved(
+    gone: np.ndarray, units: np.ndarray, sizes: tuple[int, int, int, int], names: Names
+) -> str:
     """Names of the columns whose coefficients are not identified."""
     p, q, m, _ = sizes
-    moved = np.any(_without_rounding(gone), axis=1)
+    moved = np.any(without_rounding(gone, units), axis=1)
     rows = np.concatenate([moved[:p], moved[p : p + q * m].reshape(q, m).any(axis=1)])
     return listed(
         [name for name, is_moved in zip(names[0] + names[1], rows, strict=True) if is_moved]

@@ -134,6 +134,22 @@ def test_collinear_columns_have_the_least_norm(sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+def test_collinear_columns_in_far_apart_units_have_no_errors(sparse):
+    """What is not identified is so in any unit, however small its share of the least norm."""
+    X, y = standardised()
+    kind = sp.csr_array if sparse else np.asarray
+    for unit in (1e9, 1.0, 1e-9):
+        both = np.column_stack([1e9 * X[:, 0], X[:, 1], unit * (X[:, 0] + X[:, 2]), 1e-3 * X[:, 2]])
+        with pytest.warns(CollinearityWarning, match="x3 is a combination of x0, x2"):
+            model = CumulativeLink().fit(kind(both), y)
+        known = ~np.isnan(model.standard_errors_)
+        np.testing.assert_array_equal(known, [False, True, False, False] + [True] * 4)
+        with pytest.warns(CollinearityWarning, match="x3 is constant"):
+            model = CumulativeLink().fit(kind(np.column_stack([X, np.full(len(y), unit)])), y)
+        np.testing.assert_array_equal(np.isnan(model.standard_errors_), [False] * 3 + [True] * 5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
 def test_a_constant_column_has_no_effect(sparse):
     X, y = standardised()
     kind = sp.csr_array if sparse else np.asarray
