@@ -33,6 +33,7 @@ from rankbook.models.blockwise import (
     fitted_least_squares,
     is_least_squares,
     strong_convexity_gap,
+    without_rounding,
 )
 
 __all__ = ["Task", "fit_cocr", "fit_cumulative", "fit_pairwise", "fit_univariate", "fit_value"]
@@ -223,7 +224,7 @@ def fit_cumulative(estimator: Any, task: Task) -> None:
         jacobian=jacobian,
         hessian=hessian,
         across=null_space(hidden.T) if hidden.shape[1] else np.eye(len(params)),
-        free=jacobian @ hidden,
+        free=without_rounding(jacobian @ hidden, header.units),
         n_aliased=free.shape[1],
         in_order=False,
         n_iter=max(1, minimum.result.n_iter),

@@ -8,7 +8,7 @@ a failed fit, and both leave a list of *free directions*, along which nothing is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,24 @@ from rankbook.solvers.design import weighted_gram
 from rankbook.solvers.newton import minimize
 from rankbook.solvers.separation import separation
 
-__all__ = ["Recession", "Reduction", "recession", "reduce_columns", "settle"]
+__all__ = [
+    "Recession",
+    "Reduction",
+    "as_reported",
+    "far_out",
+    "recession",
+    "reduce_columns",
+    "settle",
+    "slack_matrix",
+]
 
 # A column whose variance, given those before it, is a smaller share than this is a combination.
 _COLLINEAR = 1e-12
 _SHOWN = 6
 # A slack that is a smaller share of the largest is the solver's error.
 _SLACK = 1e-5
+# The largest multiple of a recession direction.
+_FAR = 1e300
 
 
 def listed(names: list[str]) -> str:
@@ -211,7 +222,7 @@ def recession(design: Design) -> Recession | None:
     falls. Linear programs look for directions with the largest sum of slacks, among the items
     that have none yet, until no more item can gain.
     """
-    slacks = _distinct(_slack_matrix(design))
+    slacks = _distinct(slack_matrix(design))
     direction = np.zeros(slacks.shape[1])
     zero = np.ones(slacks.shape[0], dtype=bool)
     complete = False
@@ -244,7 +255,7 @@ def _distinct(rows: sp.csr_array) -> sp.csr_array:
     return rows[np.unique(key, return_index=True)[1]]
 
 
-def _slack_matrix(design: Design) -> sp.csr_array:
+def slack_matrix(design: Design) -> sp.csr_array:
     """Rows for the upper end of each item below the last class, then for the lower ends."""
     p, q, m, _ = design.sizes
     codes, width = design.codes, q + 1
@@ -282,9 +293,6 @@ def _settled(
     base, step = across @ (across.T @ params), 2.0**-12
     while not likelihood.is_inside(base + step * found.direction):
         step *= 2.0
-    if not np.isfinite(likelihood.value(base + step * found.direction)):
-        # Spreads on their way out of the floats' range; without them the point is an ordinary one.
-        base[base.size - likelihood.sizes[3] :] = 0.0
     for _ in range(3):
         if across.shape[1]:
             part = Restricted(likelihood, base + step * found.direction, across)
@@ -299,3 +307,46 @@ def _settled(
         if first - last <= bound:
             break
     return base + step * found.direction
+
+
+def far_out(
+    likelihood: Likelihood, base: np.ndarray, direction: np.ndarray, target: float, bound: float
+) -> np.ndarray:
+    """A point along a direction at which the objective is within a bound of its limit there.
+
+    Where rounding is in the way, the point from which the objective falls no more.
+    """
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        step = 2.0**-12
+        while not likelihood.is_inside(base + step * direction):
+            step *= 2.0
+        last, value = np.inf, likelihood.value(base + step * direction)
+        rough = target + 1e-6 * likelihood.design.total
+        while value > target + bound and (value < last or not value < rough) and step < _FAR:
+            step *= 2.0
+            last, value = value, likelihood.value(base + step * direction)
+    return base + step * direction
+
+
+def as_reported(likelihood: Likelihood, params: np.ndarray) -> float:
+    """The objective at the reported parameters, whose rounding may matter far out."""
+    design = likelihood.design
+
+    def raw(part: Standardised, n_others: int = 0) -> Standardised:
+        q = part.x.shape[1] - n_others
+        x = part.x[:, :q] * part.scale
+        if part.mean.any():
+            x = x + part.mean
+        if n_others:
+            x = np.asfortranarray(np.hstack([x, part.x[:, q:]]))
+        return replace(part, x=x, mean=np.zeros(q), scale=np.ones(q))
+
+    plain = replace(
+        design,
+        location=raw(design.location),
+        nominal=raw(design.nominal, 1),
+        spread=raw(design.spread),
+    )
+    there = plain.jacobian().T @ (design.jacobian() @ params)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return float(np.nan_to_num(Likelihood(plain, likelihood.link).value(there), nan=np.inf))

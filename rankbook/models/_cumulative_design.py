@@ -144,6 +144,16 @@ class Design:
         return p + (q + 1) * m + r
 
     @property
+    def units(self) -> np.ndarray:
+        """What one standard deviation of a column is worth in the reported parameters."""
+        m = self.n_classes - 1
+        location, nominal, spread = (
+            1.0 / np.where(part.constant & (part.mean != 0.0), np.abs(part.mean), part.scale)
+            for part in (self.location, self.nominal, self.spread)
+        )
+        return np.concatenate([location, np.repeat(nominal, m), np.ones(m), spread])
+
+    @property
     def class_weights(self) -> np.ndarray:
         """Total weight of each class."""
         if self.weights is None:

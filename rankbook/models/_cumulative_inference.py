@@ -58,6 +58,7 @@ class InferenceMixin:
     df_: int
     n_obs_: float
     _link: str
+    n_clusters_: int | None
     _roles: Any
     _precision: Precision
     _kept: tuple[Design, Fitted] | None
@@ -164,7 +165,10 @@ class InferenceMixin:
         """Table of estimates, standard errors, z, p-values and intervals.
 
         Thresholds have no p-value, as no one asks whether they are zero; under a ridge nothing
-        has, and there is no AIC or BIC, since the estimate does not maximise the likelihood.
+        has, and there is no AIC or BIC, since the estimate does not maximise the likelihood. With
+        ``covariance="robust"`` it does, but the covariance is there for a model that may be wrong
+        or for items that depend on each other: what is maximised then is a pseudo-likelihood, and
+        is named so, and there is no AIC or BIC either, as `anova` makes no ratio of it.
 
         Parameters
         ----------
@@ -199,12 +203,15 @@ class InferenceMixin:
         facts = [("Link", self._link)]
         if self.alpha:
             facts.append(("Ridge", f"{self.alpha:g}"))
-        if self.covariance != "hessian":
-            facts.append(("Covariance", self.covariance))
+        is_trusted = self.covariance == "hessian"
+        if not is_trusted:
+            groups = self.n_clusters_
+            kind = self.covariance if groups is None else f"{groups} clusters"
+            facts.append(("Covariance", kind))
         value, n = self.log_likelihood_, self.n_obs_
         facts += [("Observations", f"{n:g}"), ("Parameters", str(self.df_))]
-        facts += [("Log-likelihood", f"{value:.3f}")]
-        if not self.alpha:
+        facts += [("Log-likelihood" if is_trusted else "Log pseudolik.", f"{value:.3f}")]
+        if is_trusted and not self.alpha:
             facts += [("AIC", f"{2.0 * self.df_ - 2.0 * value:.3f}")]
             facts += [("BIC", f"{np.log(n) * self.df_ - 2.0 * value:.3f}")]
         return facts

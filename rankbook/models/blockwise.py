@@ -7,7 +7,7 @@ estimator keeps, from here; nothing else of the models' inner modules is meant f
 from rankbook.models._class_moments import ClassMoments
 from rankbook.models._cumulative_design import Design as LinkDesign
 from rankbook.models._cumulative_design import Standardised
-from rankbook.models._cumulative_fit import Fitted
+from rankbook.models._cumulative_fit import Fitted, without_rounding
 from rankbook.models._cumulative_likelihood import Likelihood
 from rankbook.models._margin_risk import MarginRisk
 from rankbook.models._pair_objective import strong_convexity_gap
@@ -26,4 +26,5 @@ __all__ = [
     "fitted_least_squares",
     "is_least_squares",
     "strong_convexity_gap",
+    "without_rounding",
 ]

@@ -90,7 +90,8 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
     classes_ : ndarray of shape (K,)
         The labels that occur, in order.
     log_likelihood_ : float
-        Weighted log-likelihood, without the ridge term.
+        Weighted log-likelihood, without the ridge term; with ``covariance="robust"`` it is a
+        pseudo-likelihood, as items may depend on each other.
     covariance_ : ndarray of shape (n_parameters, n_parameters)
         Covariance of `params_`. With ``alpha > 0`` it includes the ridge term, and intervals
         ignore the bias that this brings.
@@ -104,6 +105,8 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         Columns of X.
     n_obs_ : float
         Total weight.
+    n_clusters_ : int or None
+        Number of clusters, if `fit` was given any.
     sample_id_ : str
         Digest of labels, weights and offset, by which `anova` knows one sample.
 
@@ -117,16 +120,21 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
     *Degenerate data.* Where columns are collinear (or constant, as thresholds are intercepts)
     the maximum is not unique: the coefficients of least norm are given, with a
     `CollinearityWarning`. Where the classes are separated there is no maximum: the fit ends where
-    the mean log-likelihood is within `tol` of its supremum (with scale effects, where it may be
-    lower, as the likelihood is not concave), with a `SeparationWarning`. Both have NaN standard
-    errors for what is not identified, and for that alone.
+    the mean log-likelihood is within `tol` of its supremum, with a `SeparationWarning`. Scale
+    effects may run off as well: items become certain as their spread tends to zero, or toss a coin
+    between the extreme classes as it grows. Such a fit, with the same warning, climbs to a
+    supremum, of several perhaps not the highest, as the likelihood is not concave. It ends where
+    no step gains more than `tol`, or than the rounding of the parameters costs: where spreads of
+    very different sizes meet at thresholds, no floats come much closer. All these fits have NaN
+    standard errors for what is not identified.
 
     *Nominal effects.* Thresholds of their own coefficients may cross. The fit keeps them in order
     at its items (a `CrossingWarning` says if that binds; there are no standard errors then).
     Elsewhere a prediction sorts them, with the same warning.
 
     *The objective is convex* for log-concave densities (all links but "cauchit") without scale
-    effects, so Newton's method finds the minimum from any start; otherwise it finds a local one.
+    effects, so Newton's method finds the minimum from any start; otherwise it finds a local one
+    (in small samples with scale effects the best of a few starts with different spreads).
     A sparse X stays sparse, but the Hessian is a dense array.
 
     *The sample is kept* for `drop1`, profile intervals and tests; a pickle leaves it behind.
@@ -228,9 +236,10 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         Warns
         -----
         CollinearityWarning
-            If ``alpha == 0`` and a column is a combination of others and a constant.
+            If ``alpha == 0`` and a column is a combination of others and a constant, or if the
+            likelihood is the same for all scale coefficients of a column.
         SeparationWarning
-            If ``alpha == 0`` and the likelihood has no maximiser.
+            If ``alpha == 0`` and the likelihood has no maximiser, or if scale effects run off.
         CrossingWarning
             If the order of thresholds with nominal effects binds.
         ConvergenceWarning
@@ -272,6 +281,7 @@ class CumulativeLink(PredictionMixin, InferenceMixin, RankerMixin, BaseEstimator
         self.df_ = fitted.likelihood.design.n_parameters
         self.n_iter_ = fitted.n_iter
         self.n_obs_ = design.total
+        self.n_clusters_ = None if groups is None else int(groups.max()) + 1
         self._precision = Precision(
             fitted.jacobian, inner, fitted.free, fitted.n_aliased, fitted.in_order
         )

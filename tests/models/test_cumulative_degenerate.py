@@ -134,6 +134,22 @@ def test_collinear_columns_have_the_least_norm(sparse):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
+def test_collinear_columns_in_far_apart_units_have_no_errors(sparse):
+    """What is not identified is so in any unit, however small its share of the least norm."""
+    X, y = standardised()
+    kind = sp.csr_array if sparse else np.asarray
+    for unit in (1e9, 1.0, 1e-9):
+        both = np.column_stack([1e9 * X[:, 0], X[:, 1], unit * (X[:, 0] + X[:, 2]), 1e-3 * X[:, 2]])
+        with pytest.warns(CollinearityWarning, match="x3 is a combination of x0, x2"):
+            model = CumulativeLink().fit(kind(both), y)
+        known = ~np.isnan(model.standard_errors_)
+        np.testing.assert_array_equal(known, [False, True, False, False] + [True] * 4)
+        with pytest.warns(CollinearityWarning, match="x3 is constant"):
+            model = CumulativeLink().fit(kind(np.column_stack([X, np.full(len(y), unit)])), y)
+        np.testing.assert_array_equal(np.isnan(model.standard_errors_), [False] * 3 + [True] * 5)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
 def test_a_constant_column_has_no_effect(sparse):
     X, y = standardised()
     kind = sp.csr_array if sparse else np.asarray
@@ -286,14 +302,18 @@ def test_spreads_that_run_off_beside_separated_classes(link, seed):
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
 @pytest.mark.parametrize("covariance", ["hessian", "robust"])
-def test_a_separated_scale_effect_is_fitted_without_errors(link, covariance):
-    """The likelihood is not concave where such a fit ends, so that its Hessian has no inverse."""
+def test_a_scale_effect_of_the_column_that_separates(link, covariance):
+    """Without the class that it cuts off the column is constant, and so says nothing of spreads."""
     x, y = separated_in_part(147)
     with pytest.warns(SeparationWarning):
         model = CumulativeLink(link, scale=[1], covariance=covariance).fit(x, y)
-    assert np.isfinite(model.params_).all() and np.isfinite(model.log_likelihood_)
-    assert np.isnan(model.standard_errors_[:3]).all()
+    rest = CumulativeLink(link, covariance=covariance).fit(x[y < 2, :1], y[y < 2])
+    assert model.log_likelihood_ == pytest.approx(rest.log_likelihood_, abs=1e-10)
+    np.testing.assert_allclose(model.params_[[0, 2]], rest.params_, atol=1e-6)
+    known = model.standard_errors_[[0, 2]]
+    np.testing.assert_allclose(known, rest.standard_errors_, rtol=1e-5)
+    assert np.isnan(model.standard_errors_[[1, 3, 4]]).all()
     if covariance == "robust":
-        assert np.isnan(model.drop1().values[0, 0])
+        assert np.isfinite(model.drop1().values[0, 0])
         statistic, df = model._precision.wald(model.params_, np.arange(3))
         assert np.isnan(statistic) and df == 3

@@ -65,8 +65,18 @@ def test_summary_tests_no_threshold_and_nothing_under_a_ridge():
     assert np.isnan(ridge.values[:, 2:4]).all()
     assert ("Ridge", "0.1") in ridge.facts
     assert not {"AIC", "BIC"} & {name for name, _ in ridge.facts}
-    robust = CumulativeLink(covariance="robust").fit(X, y).summary()
-    assert ("Covariance", "robust") in robust.facts
+
+
+def test_summary_of_a_robust_fit_compares_no_likelihoods():
+    """The likelihood that it maximises is not trusted: neither ratios of it nor AIC and BIC."""
+    X, y = simulate()
+    model = CumulativeLink(covariance="robust").fit(X, y)
+    facts = dict(model.summary().facts)
+    assert facts["Covariance"] == "robust" and model.n_clusters_ is None
+    assert facts["Log pseudolik."] == f"{model.log_likelihood_:.3f}"
+    assert not {"AIC", "BIC", "Log-likelihood"} & set(facts)
+    model.fit(X, y, cluster=np.arange(400) // 10)
+    assert dict(model.summary().facts)["Covariance"] == "40 clusters" and model.n_clusters_ == 40
 
 
 @CONCAVE_LINKS
