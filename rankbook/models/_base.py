@@ -31,7 +31,7 @@ def check_items(estimator: Any, X: Any, **options: Any) -> Any:
     if isinstance(X, (list, tuple, np.ma.MaskedArray)):
         as_array(X, "X")
     try:
-        with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
+        with np.errstate(invalid="ignore"):
             return validate_data(estimator, X, **options)
     except (TypeError, ValueError) as error:
         if re.search(r"\bX\b|[Ff]eature names", str(error)):
@@ -44,7 +44,8 @@ def check_target(y: Any, n: int) -> np.ndarray:
     """The numbers that n items have to predict."""
     target = as_float(_one_column(y), "y")
     require_vector(target, "y")
-    assert_all_finite(target, input_name="y")
+    with np.errstate(invalid="ignore"):  # the sum of large numbers of both signs
+        assert_all_finite(target, input_name="y")
     check_same_length(target.size, n, "y", "X")
     return target
 

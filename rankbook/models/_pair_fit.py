@@ -35,8 +35,9 @@ _PROXY_ITEMS = 200
 _GUESS_ITEMS = 50
 # Half the squared decrement at which a start is good enough, where a step costs a Hessian.
 _COARSE_TOL = 1e-4
-# Curvature that flat directions are given, of columns of unit size.
-_FLAT = 1e-13
+# Curvature that flat directions are given, of columns of unit size; and of how few items another
+# minimum is sought without it, in case it was too much.
+_FLAT, _FEW = 1e-13, 2000
 
 
 def solve(risk: PairRisk, coef: np.ndarray, max_iter: int, **options: Any) -> NewtonResult:
@@ -128,6 +129,23 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
         # The items left out of the start may lose much there, or overflow.
         coef = zero
     callback = newton_callback(report)
+    result = _closer(risk, coef, max_iter, tol, value, callback)
+    gap = strong_convexity_gap(_out_of_basis(risk, result.gradient), risk.ridge)
+    few = risk.damping and risk.ridge.any() and _size(risk) <= _FEW
+    if few and gap > tol * result.value:
+        # Columns in large units, or pairs far apart, may have less curvature than flat directions
+        # were given, so that steps and the estimate of what is left were too short.
+        other = _closer(risk.damped(0.0), zero, max_iter, tol, at_zero, callback)
+        if other.value < result.value:
+            result = other
+            gap = strong_convexity_gap(_out_of_basis(risk, result.gradient), risk.ridge)
+    return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
+
+
+def _closer(
+    risk: PairRisk, coef: np.ndarray, max_iter: int, tol: float, value: float, callback: Any
+) -> NewtonResult:
+    """Newton until what is left is small beside the objective, which is about `value` at first."""
     result = solve(risk, coef, max_iter, tol=tol * value, callback=callback)
     while result.converged and result.n_iter < max_iter and risk.ridge.any():
         # The objective may have fallen far below that at the start.
@@ -137,9 +155,7 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
         taken = result.n_iter
         result = solve(risk, result.x, max_iter - taken, tol=goal, callback=callback)
         result = replace(result, n_iter=result.n_iter + taken)
-    gradient = _out_of_basis(risk, result.gradient)
-    gap = strong_convexity_gap(gradient, risk.ridge)
-    return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
+    return result
 
 
 def from_zero(risk: PairRisk, fit: Fit) -> Fit:

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.optimize import minimize
+from numpy.testing import assert_allclose
+from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -579,3 +580,20 @@ def test_kept_pairs_end_where_newton_does(monkeypatch, loss, alpha, p, n_queries
     after = PairwiseRanker(loss, alpha=alpha).fit(X, y, qid=qid)
     assert after.objective_ == pytest.approx(newton.objective_, rel=3e-10)
     assert after.dual_gap_ >= (after.objective_ / newton.objective_ - 1) * (1 - 1e-6) - 1e-14
+
+
+@pytest.mark.parametrize("loss", ["exponential", "logistic"])
+def test_a_pair_far_apart_has_the_minimum_of_one_variable(loss):
+    """In its unit the ridge is so small that no other curvature may stand in for it."""
+    X, alpha = np.array([[0.0, 0.0], [3e3, 5e3]]), 2e-7
+    square = float(X[1] @ X[1])
+    term = losses.get(loss)
+
+    def slope(margin):
+        return float(term.derivative(margin)) + alpha * margin / square
+
+    margin = brentq(slope, 1.0, 100.0, xtol=1e-13)
+    least = float(term(np.array(margin))) + alpha / 2 * margin**2 / square
+    ranker = PairwiseRanker(loss=loss, alpha=alpha).fit(X, [0, 1])
+    assert ranker.objective_ == pytest.approx(least, rel=1e-9)
+    assert_allclose(ranker.coef_, margin * X[1] / square, rtol=1e-6)
