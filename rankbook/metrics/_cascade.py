@@ -4,7 +4,7 @@ What a group of ties adds depends on how many items of each grade it has, and on
 above it. Few items: the mean products E_t of `metrics.lists` are computed once for each
 composition that may occur, and what they add once for each number of items above. More, all within
 the cut-off: an integral. A group that the cut-off divides, and grades too many to be counted: its
-symmetric polynomials.
+symmetric polynomials, grade by grade where few places count, else item by item.
 """
 
 from __future__ import annotations
