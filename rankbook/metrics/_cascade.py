@@ -262,5 +262,5 @@ def _mean_stops(stops: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray
         choices[1 : last + 1] += choices[:last]
     place = np.arange(needed)[:, None]
     # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
-    means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)
+    means[1:] /= np.cumprod(np.where(place < sizes, (sizes - place) / (place + 1), 1), axis=0)
     return means
