@@ -1,13 +1,11 @@
 """Five list measures over many queries, against one argsort of the scores and against peers.
 
 Bar: averages under heavy ties take at most 6 argsorts of the rows. Measured last, on a processor
-whose argsort takes 3.4 ms for all rows: 6.6 to 6.9 with tenths, 5.5 with halves, 5.1 with integers,
-4.2 with three values, 3.8 with two, 4.8 with mostly zeros, and 4.7 without ties. On one whose
-argsort takes 6.6 ms: 5.5 to 5.7 with tenths, 4.3 with halves, 3.9 with integers, 3.2 with three
-values, 3.0 with two, and 3.9 with mostly zeros; without ties 3.6 (hundredths, which leave most
-items alone, 8.9). There the same took 11.5, 7.8, 6.5, 5.7, 5.7, 7.3 and 4.7 before grades were
-sorted as last bits of their scores and groups were counted in one integer; where it takes about 3
-ms they took 14, 9.5, 8.0, 7, 7, 8.7 and 5.9.
+whose argsort takes 6.5 ms for all rows: 4.3 to 4.5 with tenths, 3.8 with halves, 3.5 with integers,
+2.9 with three values, 2.6 with two, 3.5 with mostly zeros, and 3.3 without ties (hundredths, which
+leave most items alone, 5.8 to 6.1). Not measured since sums over groups were looked up: on one
+whose argsort takes 3.4 ms, 6.6 to 6.9 with tenths, 5.5 with halves, 5.1 with integers, 4.2 with
+three values, 3.8 with two, 4.8 with mostly zeros, and 4.7 without ties.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ What a group of ties adds depends on how many items of each grade it has, and on
 above it. Few items: the mean products E_t of `metrics.lists` are computed once for each
 composition that may occur, and what they add once for each number of items above. More, all within
 the cut-off: an integral. A group that the cut-off divides, and grades too many to be counted: its
-symmetric polynomials.
+symmetric polynomials, grade by grade where few places count, else item by item.
 """
 
 from __future__ import annotations
@@ -262,5 +262,5 @@ def _mean_stops(stops: np.ndarray, sizes: np.ndarray, needed: int) -> np.ndarray
         choices[1 : last + 1] += choices[:last]
     place = np.arange(needed)[:, None]
     # C(m, t + 1) = C(m, t) (m - t) / (t + 1); beyond t = m nothing is asked for.
-    means[1:] /= np.cumprod(np.maximum(sizes - place, 1) / (place + 1), axis=0)
+    means[1:] /= np.cumprod(np.where(place < sizes, (sizes - place) / (place + 1), 1), axis=0)
     return means

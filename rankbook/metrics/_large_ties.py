@@ -13,11 +13,24 @@ hypergeometric, so that
 a mean with positive weights, of which only those near :math:`s = t m / (m + m')` count. Tiny
 probabilities of stopping would be lost in rounding beside 1: what is kept is :math:`1 - E_t`, for
 which the product of two is :math:`F + (1 - F) F'`.
+
+Where many places count the readers stop rarely, and the steps :math:`E_{t-1} - E_t` are a smooth
+function of t, known from a few of its values. A step is the mean over the t-th item, stopped at
+with probability p, of p times the mean product of t - 1 of the others, which are coefficients of
+polynomials: with :math:`u(z) = z / (1 + z)`,
+
+.. math:: E_{t-1} - E_t = \frac{1}{m} \frac{[z^{t-1}] (1 + z)^{m-1} \prod_i (1 - p_i u)
+    \sum_i p_i / (1 - p_i u)}{[z^{t-1}] (1 + z)^{m-1}},
+
+both by the trapezoidal rule on the circle that passes the saddle point of the second, where a
+Gaussian is all that is summed. The first has its own saddle point nearby, as its readers rarely
+stop, so that no digits cancel.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.polynomial import Chebyshev
 
 from rankbook.metrics._cascade_integral import LARGEST_TOTAL, integral_cascade
 
@@ -27,6 +40,11 @@ __all__ = ["BELOW_ONE", "large_cascade", "last_place"]
 _REACH = 10.0
 # Groups of up to so many different probabilities of stopping are integrated.
 _DIFFERENT = 1 << 12
+# Beyond so many places readers stop so rarely that the steps are smooth, and few values give them,
+# if the probabilities of stopping are few as well.
+_MANY_PLACES, _VALUES, _FEW_DIFFERENT = 1 << 12, 48, 1 << 8
+# Points of half a circle, and their distance in standard deviations of the Gaussian.
+_POINTS, _STEP = 64, 0.3
 # The largest probability but one.
 BELOW_ONE = 1 - 2.0**-53
 # Entries of a matrix of weights, so that memory stays bounded.
@@ -52,11 +70,54 @@ def large_cascade(stops: np.ndarray, above: int, k: int, negligible: float) -> f
             return float(integral_cascade(different, counts, first, np.array([inverse_ranks]))[0])
     needed = int(min(stops.size, k - above, last_place(1 - float(stops.mean()), negligible)))
     values, counts = np.unique(stops, return_counts=True)
+    if needed > _MANY_PLACES and values.size <= _FEW_DIFFERENT:
+        return _sum_of_smooth_steps(values, counts, above, needed)
     if values.size * needed <= stops.size or values.size == 1:
         means = _by_distinct_values(values, counts, needed)
     else:
         means = _item_by_item(stops, needed)
     return float(((means[1:] - means[:-1]) / (above + np.arange(1.0, needed + 1))).sum())
+
+
+def _sum_of_smooth_steps(values: np.ndarray, counts: np.ndarray, above: int, needed: int) -> float:
+    """sum_t (E_{t-1} - E_t) / (above + t), t <= needed: t from one power of two to the next."""
+    total, first = 0.0, 1
+    while first <= needed:
+        last = min(2 * first - 1, needed)
+        place = np.arange(first, last + 1.0)
+        if place.size <= 2 * _VALUES:
+            steps = _steps(values, counts, place)
+        else:
+            angle = np.pi * (np.arange(_VALUES) + 0.5) / _VALUES
+            some = np.unique(np.round(0.5 * (first + last - (last - first) * np.cos(angle))))
+            domain = [first, last]
+            series = Chebyshev.fit(some, _steps(values, counts, some), some.size - 1, domain)
+            steps = series(place)
+        total += float((steps / (above + place)).sum())
+        first = last + 1
+    return total
+
+
+def _steps(values: np.ndarray, counts: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """E_{t-1} - E_t at some places t, of readers who rarely stop."""
+    size = float(counts.sum())
+    others, before = size - 1, place - 1
+    share = (before / others)[:, None]
+    deviation = np.sqrt(others * share * (1 - share))
+    step = np.minimum(_STEP / np.maximum(deviation, 1.0), np.pi / _POINTS)
+    angle = step * np.arange(_POINTS + 1)
+    # 1 + z over its value on the real axis.
+    turned = np.expm1(1j * angle)
+    gaussian = np.exp(others * np.log1p(share * turned) - 1j * before[:, None] * angle)
+    # The two halves of the circle have the same real parts; two points are on both.
+    gaussian[:, [0, -1]] *= 0.5
+    u = share * (1 + turned) / (1 + share * turned)
+    log_passed, stopped = np.zeros(u.shape, dtype=complex), np.zeros(u.shape, dtype=complex)
+    for value, count in zip(np.minimum(values, BELOW_ONE), counts, strict=True):
+        log_passed += count * np.log1p(-value * u)
+        stopped += count * value / (1 - value * u)
+    inner = (gaussian * np.exp(log_passed) * stopped).real.sum(axis=1)
+    return np.asarray(inner / gaussian.real.sum(axis=1) / size)
 
 
 def _by_distinct_values(values: np.ndarray, counts: np.ndarray, needed: int) -> np.ndarray:

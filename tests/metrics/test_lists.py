@@ -368,6 +368,16 @@ def test_large_tie_groups_with_few_and_many_grades(n, k):
         assert_allclose(got, expected, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("error")
+def test_tied_groups_of_unlike_sizes_side_by_side():
+    """What is divided by beyond the end of the smaller group must not vanish."""
+    sizes = [260, 512]
+    y, qid = np.arange(772) % 4 + 0.5, np.repeat([0, 1], sizes)
+    apart = [m.err(y[qid == q], np.zeros(sizes[q]), max_grade=14) for q in (0, 1)]
+    together = m.err(y, np.zeros(772), qid=qid, max_grade=14, per_query=True)
+    assert_allclose(together, apart, rtol=1e-13)
+
+
 @pytest.mark.parametrize("k", [None, 300])
 def test_a_large_tie_group_with_two_relevant_items(k):
     """Every place counts; how many of the two lie in the first t is hypergeometric."""
