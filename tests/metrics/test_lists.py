@@ -18,7 +18,7 @@ from sklearn.metrics import (
 
 from rankbook.metrics import auc
 from rankbook.metrics import lists as m
-from rankbook.metrics._large_ties import last_place
+from rankbook.metrics._large_ties import _steps, last_place
 
 # ---------------------------------------------------------------- one ordered list, in plain loops
 
@@ -494,6 +494,41 @@ def test_a_million_ties_of_which_few_are_relevant(top):
     stop = relevant / n * 2.0**-top
     t = np.arange(n)
     assert_allclose(value, (stop * np.exp(t * np.log1p(-stop)) / (t + 1)).sum(), rtol=1e-4)
+
+
+@pytest.mark.parametrize("k", [5000, 300_000, 999_999])
+def test_a_million_ties_that_a_cut_off_divides(k):
+    """One relevant item stops at each place alike; where all are, each is reached by q^(t-1)."""
+    n, ranks = 1_000_000, np.arange(1.0, k + 1)
+    y, constant = np.zeros(n, dtype=int), np.zeros(n)
+    y[7] = 3
+    expected = 7 / 2**15 / n * (1 / ranks).sum()
+    assert_allclose(m.err(y, constant, k=k, max_grade=15), expected, rtol=1e-10)
+    expected = (0.5**15 * (1 - 0.5**15) ** (ranks - 1) / ranks).sum()
+    assert_allclose(m.err(np.ones(n), constant, k=k, max_grade=15), expected, rtol=1e-10)
+
+
+def test_all_places_but_the_last_of_many_ties():
+    """What the last place adds: all others are passed, and the last item is not."""
+    n, top = 20_000, 14
+    y = np.random.default_rng(3).integers(0, 4, n)
+    y[:5] = top - 1
+    whole, cut = (m.err(y, np.zeros(n), k=k, max_grade=top) for k in (n, n - 1))
+    passes = 1 - (2.0**y - 1) / 2.0**top
+    last = np.prod(passes) * np.mean(1 / passes - 1) / n
+    assert_allclose(cut, whole - last, rtol=1e-12)
+
+
+def test_steps_of_readers_who_rarely_stop_in_exact_arithmetic():
+    values, counts = np.array([0.0, 1 / 1024, 1 / 128, 1.0]), np.array([40, 30, 11, 1])
+    polynomial = [Fraction(1)]
+    for value, count in zip(values, counts, strict=True):
+        for _ in range(count):
+            longer = zip([*polynomial, 0], [0, *polynomial], strict=True)
+            polynomial = [same + (1 - Fraction(value)) * less for same, less in longer]
+    means = [c / comb(82, t) for t, c in enumerate(polynomial)]
+    expected = [float(means[t - 1] - means[t]) for t in range(1, 83)]
+    assert_allclose(_steps(values, counts, np.arange(1.0, 83)), expected, rtol=1e-12)
 
 
 def test_a_million_ties():
