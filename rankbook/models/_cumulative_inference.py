@@ -107,7 +107,7 @@ class InferenceMixin:
             Estimate plus and minus a normal quantile of standard errors; or all values that a
             likelihood-ratio test would not reject, which needs ``alpha=0`` and trusts the model,
             whatever `covariance` is. A profile interval has an infinite end where the classes are
-            separated.
+            separated, and is NaN where scale effects run off.
 
         Returns
         -------
@@ -123,7 +123,7 @@ class InferenceMixin:
         if self.alpha:
             raise ValueError(f"profile intervals need alpha=0, got alpha={self.alpha}")
         fitted = self._data()[1]
-        known = ~fitted.aliased & (not fitted.in_order)
+        known = ~fitted.aliased & (not fitted.in_order) & (not fitted.is_far)
         ends = np.full((len(self.params_), 2), np.nan)
         for row in np.flatnonzero(known):
             ends[row] = profile_interval(fitted, int(row), level, self.tol)

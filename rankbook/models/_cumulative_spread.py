@@ -40,7 +40,7 @@ _WIDEST = 60.0
 _STARTS = (4.0, 12.0)
 _MAX_STEPS = 60
 # A start from other spreads is better if it gains so much an item, in so many steps.
-_BETTER, _SHORT = 1e-6, 30
+_BETTER, _SHORT = 1e-4, 15
 _LARGEST_RADIUS = 16.0
 # Nearer than this to one, or to that of an infinite spread, a probability has its limit.
 _LIMIT = 1e-5
@@ -156,7 +156,7 @@ def fit_spreads(
     profile = _Profile(limit, free, bound, beside)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         ends = []
-        for zeta in [*_starts(profile), _narrowed(profile, last[-r:])]:
+        for zeta in [*_starts(profile, _STARTS), _narrowed(profile, last[-r:])]:
             start = limit.start(likelihood, zeta)
             point = None if start is None else profile.at(start)
             if point is not None:
@@ -186,7 +186,7 @@ def better_start(likelihood: Likelihood, start: np.ndarray) -> np.ndarray:
     limit = Limit(likelihood, free)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         least = likelihood.value(start) - _BETTER * total
-        for zeta in _starts(_Profile(limit, free, 0.0, _WIDEST))[1:]:
+        for zeta in _starts(_Profile(limit, free, 0.0, _WIDEST), _STARTS[:1])[1:]:
             point = limit.start(likelihood, zeta)
             if point is None or not is_finite(limit, point):
                 continue
@@ -205,13 +205,13 @@ def is_finite(objective: Limit | Likelihood, params: np.ndarray) -> bool:
     return all(piece is not None and bool(np.isfinite(piece).all()) for piece in pieces)
 
 
-def _starts(profile: _Profile) -> list[np.ndarray]:
+def _starts(profile: _Profile, sizes: tuple[float, ...]) -> list[np.ndarray]:
     """No scale effect, and one of each column either way."""
     starts = [np.zeros(profile.r)]
     for axis in np.eye(profile.r):
         width = profile.width(axis)
         if width > 0.0:
-            starts += [sign * size / width * axis for size in _STARTS for sign in (1.0, -1.0)]
+            starts += [sign * size / width * axis for size in sizes for sign in (1.0, -1.0)]
     return starts
 
 
