@@ -130,16 +130,19 @@ def minimize_smooth(risk: PairRisk, tol: float, max_iter: int, report: Report | 
         coef = zero
     callback = newton_callback(report)
     result = _closer(risk, coef, max_iter, tol, value, callback)
-    gap = strong_convexity_gap(_out_of_basis(risk, result.gradient), risk.ridge)
+    gap = _gap(risk, result)
     few = risk.damping and risk.ridge.any() and _size(risk) <= _FEW
     if few and gap > tol * result.value:
         # Columns in large units, or pairs far apart, may have less curvature than flat directions
         # were given, so that steps and the estimate of what is left were too short.
         other = _closer(risk.damped(0.0), zero, max_iter, tol, at_zero, callback)
         if other.value < result.value:
-            result = other
-            gap = strong_convexity_gap(_out_of_basis(risk, result.gradient), risk.ridge)
+            result, gap = other, _gap(risk, other)
     return Fit(result.x, result.value, gap, result.n_iter, result.message, result.converged)
+
+
+def _gap(risk: PairRisk, result: NewtonResult) -> float:
+    return strong_convexity_gap(_out_of_basis(risk, result.gradient), risk.ridge)
 
 
 def _closer(
