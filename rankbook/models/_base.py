@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -32,12 +33,20 @@ def check_items(estimator: Any, X: Any, **options: Any) -> Any:
         as_array(X, "X")
     try:
         with np.errstate(invalid="ignore"):
-            return validate_data(estimator, X, **options)
+            return _canonical(validate_data(estimator, X, **options))
     except (TypeError, ValueError) as error:
         if re.search(r"\bX\b|[Ff]eature names", str(error)):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X: {error}") from error
+
+
+def _canonical(items: Any) -> Any:
+    """Sparse items in order and without repeats: what follows would make them so in place."""
+    if sp.issparse(items) and not items.has_canonical_format:
+        items = items.copy()
+        items.sum_duplicates()
+    return items
 
 
 def check_target(y: Any, n: int) -> np.ndarray:

@@ -117,6 +117,8 @@ class PairwiseRanker(LinearRankerMixin, BaseEstimator):
     CollinearityWarning
         By `fit`, if ``alpha=0`` and some combination of columns does not differ within any pair:
         the coefficients of least norm are given. Up to 1500 columns are examined.
+    ConvergenceWarning
+        By `fit`, if `max_iter` steps or rounding end it before `tol` is reached.
 
     Notes
     -----

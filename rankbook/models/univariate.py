@@ -86,6 +86,8 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
     CollinearityWarning
         By `fit`, if ``alpha=0`` and some columns, or a column and the intercept, are linearly
         dependent: the coefficients of least norm are given. Up to 1500 columns are examined.
+    ConvergenceWarning
+        By `fit`, if `max_iter` steps or rounding end it before `tol` is reached.
 
     Notes
     -----

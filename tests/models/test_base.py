@@ -7,7 +7,8 @@ import inspect
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.estimator_checks import check_estimator
@@ -146,6 +147,23 @@ def test_a_fitted_model_stays_what_it_is_until_it_is_fitted_again(ranker, parame
     for name, answer in zip(last, answers, strict=True):
         assert_array_equal(getattr(ranker, name)(X), answer)
     assert not np.allclose(ranker.fit(X, y).decision_function(X), answers[-1])
+
+
+@pytest.mark.parametrize(
+    "name", ["COCR", "CumulativeLink", "PairwiseRanker", "RankBoundarySVM", "SVOR"]
+)
+def test_sparse_items_out_of_order_are_read_and_left_alone(name):
+    """A memory map of them, as parallel jobs are given, cannot be written to."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 2)), np.arange(12) % 3
+    twice = X[:, [1, 0, 1, 0]] * [0.25, 0.5, 0.75, 0.5]
+    parts = twice.ravel(), np.tile([1, 0, 1, 0], 12), np.arange(0, 49, 4)
+    given = sp.csr_array(parts, shape=X.shape)
+    for part in (given.data, given.indices, given.indptr):
+        part.flags.writeable = False
+    got = getattr(models, name)().fit(given, y).decision_function(given)
+    assert_array_equal(given.data, twice.ravel())
+    assert_allclose(got, getattr(models, name)().fit(X, y).decision_function(X), rtol=1e-9)
 
 
 ESTIMATORS = [name for name in models.__all__ if hasattr(getattr(models, name), "fit")]
