@@ -61,7 +61,7 @@ class FittedTree:
 
 
 def fitted_tree(
-    tree: Tree, models: NodeModels, is_leaf: np.ndarray, n_columns: int, *, smoothed: bool
+    tree: Tree, models: NodeModels, is_leaf: np.ndarray, n_columns: int, *, smoothing: bool
 ) -> FittedTree:
     """Keep what a pruned tree needs to predict."""
     kept = np.zeros(is_leaf.size, dtype=bool)
@@ -74,7 +74,7 @@ def fitted_tree(
     number = np.full(is_leaf.size, -1)
     number[leaves] = np.arange(leaves.size)
     name = np.cumsum(kept) - 1
-    mix = _mixture(tree, leaves, _SMOOTHING if smoothed else 0.0)
+    mix = _mixture(tree, leaves, _SMOOTHING if smoothing else 0.0)
     return FittedTree(
         feature=np.where(is_leaf, -1, tree.feature)[kept],
         threshold=np.where(is_leaf, np.nan, tree.threshold)[kept],

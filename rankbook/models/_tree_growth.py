@@ -59,12 +59,12 @@ class Tree:
         return np.split(np.arange(self.depth.size), ends[:-1])
 
 
-def grow(sample: Sample, *, min_instances: int, power: float) -> Tree:
+def grow(sample: Sample, *, min_samples_leaf: int, power: float) -> Tree:
     """Split until nodes are small or alike.
 
     `power` is that of the standard deviation in the criterion.
     """
-    grower = _Grower(sample, min_instances, power)
+    grower = _Grower(sample, min_samples_leaf, power)
     while grower.segments.size:
         grower.split_level()
     return grower.tree()
@@ -77,9 +77,9 @@ class _Grower:
     ones, so that a stable partition of a column is two selections.
     """
 
-    def __init__(self, sample: Sample, min_instances: int, power: float) -> None:
+    def __init__(self, sample: Sample, min_samples_leaf: int, power: float) -> None:
         n, p = sample.X.shape
-        self.sample, self.min_instances, self.power = sample, min_instances, power
+        self.sample, self.min_samples_leaf, self.power = sample, min_samples_leaf, power
         self.columns = np.asfortranarray(sample.X)
         order = [np.argsort(self.columns[:, j], kind="stable") for j in range(p)]
         self.order = np.array(order, dtype=np.intp).reshape(p, n)
@@ -103,7 +103,7 @@ class _Grower:
     def split_level(self) -> None:
         starts = np.cumsum(self.sizes) - self.sizes
         level = _Level(self.sample, self.order[0], starts, self.sizes)
-        open_ = (level.count >= self.min_instances) & (level.variance >= self.least_variance)
+        open_ = (level.count >= self.min_samples_leaf) & (level.variance >= self.least_variance)
         open_ &= level.variance > 0
         column, position, cut = self._best_splits(level, open_)
         is_split = column >= 0

@@ -25,7 +25,7 @@ def compensation(n: np.ndarray, parameters: np.ndarray) -> np.ndarray:
     return np.where(free > 0, (n + _MULTIPLIER * parameters) / safe, _NO_FREEDOM)
 
 
-def model_nodes(sample: Sample, tree: Tree, *, pruned: bool) -> tuple[NodeModels, np.ndarray]:
+def model_nodes(sample: Sample, tree: Tree, *, pruning: bool) -> tuple[NodeModels, np.ndarray]:
     """Models of all nodes, from the deepest up, and which nodes are leaves in the end.
 
     A model may use the columns that are tested in the tree as grown below its node. A node keeps
@@ -35,7 +35,7 @@ def model_nodes(sample: Sample, tree: Tree, *, pruned: bool) -> tuple[NodeModels
     models = fit_models(sample, tree, _tested_below(tree, sample.X.shape[1]))
     is_leaf = tree.is_leaf.copy()
     squares, parameters = models.squares.copy(), models.parameters.copy()
-    if not pruned:
+    if not pruning:
         return models, is_leaf
     mean = np.average(sample.y, weights=sample.weights)
     variance = np.average((sample.y - mean) ** 2, weights=sample.weights)

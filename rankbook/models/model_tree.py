@@ -38,11 +38,12 @@ class ModelTree(RegressorMixin, BaseEstimator):
     .. math:: \Delta = \sigma(T)^a - \sum_{i=1}^2 \frac{n_i}{n} \sigma(T_i)^a
 
     is largest, :math:`\sigma` the standard deviation of y and a the `split_power`; each side gets
-    more than a fifth of the items, and at least two. Nodes with fewer than `min_instances` items,
-    or with a deviation below 5 % of the whole sample's, are not split. From the bottom up, every
-    node gets a least-squares model on the columns that are tested at it or below. Standardised
-    coefficients above 1.5 are thrown out, the largest first. Then the column of the smallest one
-    is left out as long as what Weka calls Akaike's criterion falls (less n, Mallows's C_p),
+    more than a fifth of the items, and at least two. Nodes with fewer than `min_samples_leaf`
+    items, or with a deviation below 5 % of the whole sample's, are not split. From the bottom up,
+    every node gets a least-squares model on the columns that are tested at it or below.
+    Standardised coefficients above 1.5 are thrown out, the largest first. Then the column of the
+    smallest one is left out as long as what Weka calls Akaike's criterion falls (less n, Mallows's
+    C_p),
     :math:`(n - v_0) S / S_0 + 2 v` with S the sum of squares of v parameters and
     :math:`S_0` that of all :math:`v_0`. A subtree is replaced by its node's model unless the
     subtree has the smaller compensated error
@@ -55,13 +56,14 @@ class ModelTree(RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    min_instances : int, default=4
-        A node with fewer items is not split.
-    pruned : bool, default=True
+    min_samples_leaf : int, default=4
+        A node with fewer items is not split. As in Weka, which calls it the least number of items
+        in a leaf, the sides of a split may be smaller.
+    smoothing : bool, default=True
+        Whether predictions are smoothed.
+    pruning : bool, default=True
         Whether subtrees that do not pay are replaced by models. The leaves of a tree that is not
         pruned have constants as their own models.
-    smoothed : bool, default=True
-        Whether predictions are smoothed.
     split_power : float, default=0.4
         The power of the deviation in the criterion of a split. Weka's program takes 0.4, the fifth
         root of the variance; Wang and Witten describe 1.
@@ -98,7 +100,7 @@ class ModelTree(RegressorMixin, BaseEstimator):
     >>> from rankbook.models import ModelTree
     >>> x = np.arange(40.0)
     >>> y = np.where(x < 20, x, 120 - 2 * x)
-    >>> tree = ModelTree(smoothed=False).fit(x[:, None], y)
+    >>> tree = ModelTree(smoothing=False).fit(x[:, None], y)
     >>> print(tree.to_text(feature_names=["x"]))
     x <= 19.5: LM1 (20 items, error 0)
     x > 19.5: LM2 (20 items, error 0)
@@ -111,15 +113,15 @@ class ModelTree(RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        min_instances: int = 4,
-        pruned: bool = True,
-        smoothed: bool = True,
+        min_samples_leaf: int = 4,
+        smoothing: bool = True,
+        pruning: bool = True,
         split_power: float = 0.4,
         weighting: str = "copies",
     ) -> None:
-        self.min_instances = min_instances
-        self.pruned = pruned
-        self.smoothed = smoothed
+        self.min_samples_leaf = min_samples_leaf
+        self.smoothing = smoothing
+        self.pruning = pruning
         self.split_power = split_power
         self.weighting = weighting
 
@@ -142,9 +144,11 @@ class ModelTree(RegressorMixin, BaseEstimator):
         ModelTree
             The fitted estimator.
         """
-        min_instances = check_scalar(self.min_instances, "min_instances", low=2, integer=True)
-        pruned = check_flag(self.pruned, "pruned")
-        smoothed = check_flag(self.smoothed, "smoothed")
+        min_samples_leaf = check_scalar(
+            self.min_samples_leaf, "min_samples_leaf", low=2, integer=True
+        )
+        pruning = check_flag(self.pruning, "pruning")
+        smoothing = check_flag(self.smoothing, "smoothing")
         power = check_scalar(self.split_power, "split_power", low=0, high=2, strict_low=True)
         power = max(power, _SMALLEST_POWER)
         check_choice(self.weighting, ("copies", "importance"), "weighting")
@@ -161,10 +165,10 @@ class ModelTree(RegressorMixin, BaseEstimator):
             weights = weights / weights.max()
         self._x_units, self._y_units = _Units.of(items), _Units.of(target)
         sample = Sample(items, self._y_units.to(target), weights, counts)
-        tree = grow(sample, min_instances=min_instances, power=power)
+        tree = grow(sample, min_samples_leaf=min_samples_leaf, power=power)
         sample = replace(sample, X=self._x_units.to(items))
-        models, is_leaf = model_nodes(sample, tree, pruned=pruned)
-        self.tree_ = fitted_tree(tree, models, is_leaf, items.shape[1], smoothed=smoothed)
+        models, is_leaf = model_nodes(sample, tree, pruning=pruning)
+        self.tree_ = fitted_tree(tree, models, is_leaf, items.shape[1], smoothing=smoothing)
         return self
 
     @documented(items=_ITEMS)

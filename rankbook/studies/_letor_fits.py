@@ -156,7 +156,7 @@ def _base(name: str, setting: Any) -> Any:
     if name == "least squares":
         return LinearRegression()
     if name == "M5'":
-        return ModelTree(min_instances=setting, weighting="importance")
+        return ModelTree(min_samples_leaf=setting, weighting="importance")
     if name.startswith("bagged"):
         return BaggingRegressor(_base("M5'", BAGGED_INSTANCES), setting, random_state=0)
     if name == "GBRT":

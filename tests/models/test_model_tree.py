@@ -22,10 +22,10 @@ WEKA = json.loads(Path(__file__).with_name("weka_m5p.json").read_text())
 DATA = data_sets()
 SETTINGS = {
     "default": {},
-    "unpruned": {"pruned": False},
-    "unsmoothed": {"smoothed": False},
-    "plain": {"pruned": False, "smoothed": False},
-    "large": {"min_instances": 20},
+    "unpruned": {"pruning": False},
+    "unsmoothed": {"smoothing": False},
+    "plain": {"pruning": False, "smoothing": False},
+    "large": {"min_samples_leaf": 20},
 }
 
 
@@ -63,7 +63,7 @@ def test_first_split_is_the_best_of_all(power):
                 continue
             spread = left.size * left.std() ** power + right.size * right.std() ** power
             best = min(best, (spread, j, cut))
-    model = ModelTree(pruned=False, split_power=power).fit(X, y)
+    model = ModelTree(pruning=False, split_power=power).fit(X, y)
     assert model.tree_.feature[0] == best[1]
     assert model.tree_.threshold[0] == pytest.approx(best[2], rel=1e-12)
     at = model.tree_.leaf >= 0
@@ -102,7 +102,7 @@ def test_smoothing_is_the_walk_from_the_leaf_to_the_root():
     X, _ = sample()
     noise = 0.1 * np.random.default_rng(9).normal(size=len(X))
     y = np.where(X[:, 0] > 0, 9 + 2 * X[:, 1], -X[:, 2]) + noise
-    plain = ModelTree(smoothed=False).fit(X, y)
+    plain = ModelTree(smoothing=False).fit(X, y)
     assert plain.get_depth() == 1  # so that the mixture is of two models
     smooth = ModelTree().fit(X, y)
     leaf = plain.apply(X)
@@ -162,18 +162,18 @@ def test_order_of_rows_does_not_matter():
 
 def test_tied_splits_go_to_the_first_column():
     X, y = sample()
-    model = ModelTree(pruned=False).fit(X[:, [0, 0, 1, 1, 2, 2]], y)
+    model = ModelTree(pruning=False).fit(X[:, [0, 0, 1, 1, 2, 2]], y)
     assert set(model.tree_.feature) == {-1, 0, 2, 4}
     np.testing.assert_allclose(
         model.predict(X[:, [0, 0, 1, 1, 2, 2]]),
-        ModelTree(pruned=False).fit(X[:, :3], y).predict(X[:, :3]),
+        ModelTree(pruning=False).fit(X[:, :3], y).predict(X[:, :3]),
         rtol=1e-9,
     )
 
 
 def test_tied_splits_go_to_the_lowest_threshold():
     x = np.arange(1.0, 7.0)[:, None]
-    model = ModelTree(pruned=False).fit(x, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
+    model = ModelTree(pruning=False).fit(x, [0.0, 0.0, 1.0, 1.0, 0.0, 0.0])
     assert model.tree_.threshold[0] == 2.5  # 4.5 is as good
 
 
@@ -196,9 +196,9 @@ def test_degenerate_data():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"min_instances": 1}, "min_instances must be at least 2"),
-        ({"pruned": 1}, "pruned must be True or False"),
-        ({"smoothed": None}, "smoothed must be True or False"),
+        ({"min_samples_leaf": 1}, "min_samples_leaf must be at least 2"),
+        ({"pruning": 1}, "pruning must be True or False"),
+        ({"smoothing": None}, "smoothing must be True or False"),
         ({"split_power": 0.0}, "split_power must be greater than 0"),
         ({"weighting": "none"}, "weighting must be one of"),
     ],
