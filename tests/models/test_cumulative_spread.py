@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from rankbook._links import LINKS
 from rankbook.exceptions import CollinearityWarning, SeparationWarning
 from rankbook.models import CumulativeLink
 from rankbook.models._cumulative_design import Design, Roles
@@ -137,7 +138,7 @@ def test_derivatives_of_the_limit(link, with_offset):
     roles = Roles(np.array([0]), np.array([1]), np.array([0, 1]))
     weights = rng.random(40) + 0.5
     design = Design.build(X, y, 3, weights, roles, offset).with_raw_scale()
-    likelihood = Likelihood(design, CumulativeLink(link)._check_link())
+    likelihood = Likelihood(design, LINKS[link])
     limit = Limit(likelihood, np.zeros((design.n_parameters - 2, 0)))
     params = likelihood.start()
     params[0], params[-2:] = 0.3, [0.2, -0.3]
