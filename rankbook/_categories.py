@@ -54,7 +54,7 @@ def categories_of(values: Any) -> Categories | None:
 def _of_dictionary(values: Any, ordered: bool) -> Categories:
     """Of an Arrow array, or of one in chunks: these may differ in their dictionaries."""
     if hasattr(values, "chunks"):
-        # What chunks have in no common order was put in one by nobody.
+        # Chunks whose dictionaries differ have no common order that anybody declared.
         ordered = ordered and all(c.dictionary == values.chunk(0).dictionary for c in values.chunks)
         values = values.unify_dictionaries()
     chunks = getattr(values, "chunks", [values])

@@ -47,7 +47,8 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   // A formula in a sentence that is longer than the line gets a line of its own, which scrolls.
   const isolate = (formula) => {
-    formula.classList.remove("own-line");
+    // Without the marks of a narrower window, or of one that is being resized.
+    formula.classList.remove("own-line", "scrolls", "more-left", "more-right");
     const room = formula.closest("p, li, dd, dt, figcaption, div")?.clientWidth;
     const long = formula.getBoundingClientRect().width > room + 1;
     formula.classList.toggle("own-line", long && !formula.closest("table"));

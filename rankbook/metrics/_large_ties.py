@@ -1,12 +1,12 @@
 r"""Expected reciprocal rank of one large group of tied items: the work is in its distinct grades.
 
 A group that no cut-off divides is an integral, whose work grows with the square of the number of
-nodes. They are few as long as the probabilities of stopping add up to a few thousands; beyond that,
-or before a cut-off, few places count, and their means are computed one after the other. Let a group
-of m items be passed with probabilities q. The first t items of a random order are all passed with
-mean probability :math:`E_t = e_t(q) / \binom{m}{t}`. If all q are equal, :math:`E_t = q^t`. For two
-groups of sizes m and m' put together, the number of items that come from the first is
-hypergeometric, so that
+nodes. They are few as long as the probabilities of stopping add up to no more than ten thousand.
+Beyond that few places count, before a cut-off often so, too, and their means are computed one after
+the other. Let a group of m items be passed with probabilities q. The first t items of a random
+order are all passed with mean probability :math:`E_t = e_t(q) / \binom{m}{t}`. If all q are equal,
+:math:`E_t = q^t`. For two groups of sizes m and m' put together, the number of items that come from
+the first is hypergeometric, so that
 
 .. math:: E_t = \sum_s \frac{\binom{m}{s} \binom{m'}{t - s}}{\binom{m + m'}{t}} E_s E'_{t - s},
 
@@ -16,14 +16,14 @@ which the product of two is :math:`F + (1 - F) F'`.
 
 Where many places count the readers stop rarely, and the steps :math:`E_{t-1} - E_t` are a smooth
 function of t, known from a few of its values. A step is the mean over the t-th item, stopped at
-with probability p, of p times the mean product of t - 1 of the others, which are coefficients of
-polynomials: with :math:`u(z) = z / (1 + z)`,
+with probability p, of p times the mean product of t - 1 of the others. Such means are coefficients
+of polynomials: with :math:`u(z) = z / (1 + z)`,
 
 .. math:: E_{t-1} - E_t = \frac{1}{m} \frac{[z^{t-1}] (1 + z)^{m-1} \prod_i (1 - p_i u)
     \sum_i p_i / (1 - p_i u)}{[z^{t-1}] (1 + z)^{m-1}},
 
-both by the trapezoidal rule on the circle that passes the saddle point of the second, where a
-Gaussian is all that is summed. The first has its own saddle point nearby, as its readers rarely
+both by the trapezoidal rule on the circle that passes the saddle point of the second, where little
+more than a Gaussian is summed. The first has its own saddle point nearby, as its readers rarely
 stop, so that no digits cancel.
 """
 

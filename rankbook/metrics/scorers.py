@@ -151,9 +151,10 @@ def scorer(name: str, **options: Any) -> Callable[..., float]:
     ``scorer(...).set_score_request(sample_weight=True)``. Without routing scikit-learn passes a
     scorer X and y only, so that the whole fold is one list: right where there are no queries.
 
-    Sorted labels bite `cross_val_score`: its default, `KFold` without shuffling, cuts them so
-    that a fold holds few classes, in the extreme one, and has no pair to compare; the score is
-    then NaN with a warning. Use ``cv=StratifiedKFold()``, or `GroupKFold` with queries.
+    Sorted labels bite `cross_val_score`: its default for what is no classifier, `KFold` without
+    shuffling, cuts them so that a fold holds few classes. Where it holds one class it has no pair
+    to compare; the score is then NaN with a warning. Use ``cv=StratifiedKFold()``, or `GroupKFold`
+    with queries.
 
     Examples
     --------

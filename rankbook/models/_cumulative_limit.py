@@ -29,8 +29,8 @@ class Limit:
     """The objective with the ends left out that some directions send to infinity.
 
     Its parameters are those of the likelihood, with the scale columns centred where there is
-    neither an offset nor a penalty: the location is then in units of the mean spread. `left_out`
-    has the scale columns of the items that have lost an end.
+    neither an offset nor a penalty: the location is then in units of the spreads'
+    geometric mean. `left_out` has the scale columns of the items that have lost an end.
     """
 
     def __init__(self, likelihood: Likelihood, free: np.ndarray) -> None:
@@ -105,8 +105,8 @@ class Limit:
     def descended(self, params: np.ndarray, across: np.ndarray, tol: float) -> np.ndarray:
         """The best location in the span of some columns, at the scale coefficients given.
 
-        Gauss-Newton on the items' square roots of curvature: their sizes differ by the squares of
-        the spreads, which a Hessian would add up, and an orthogonal factor keeps apart.
+        Newton's method on the items' square roots of curvature: their sizes differ by the squares
+        of the spreads, which a Hessian would add up, and an orthogonal factor keeps apart.
         """
         value = self.value(params)
         for _ in range(_MAX_STEPS):
@@ -145,7 +145,10 @@ class Limit:
         return reach
 
     def _roots(self, params: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Rows whose Gram matrix is the location's Hessian, and by which pulls give its slope."""
+        """Rows whose Gram matrix is the location's Hessian, and by which pulls give its slope.
+
+        Negative curvatures, of links that are not log-concave, are left out.
+        """
         part, penalty = params[: self.size], np.sqrt(self.penalty[: self.size])
         penalised = penalty > 0.0
         rows, pulls = [np.diag(penalty)[penalised]], [(penalty * part)[penalised]]

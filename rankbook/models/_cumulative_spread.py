@@ -7,8 +7,9 @@ is left has a maximum at every :math:`\zeta`. The supremum is that of the profil
 :math:`\zeta`, a smooth function of as many variables as there are scale columns.
 
 The profile may still grow for ever, as a spread that tends to zero makes items certain, and one
-that tends to infinity makes them toss a coin between the extreme classes. Its tails fall
-exponentially, so that Newton's steps, each about one unit, reach any tolerance in a few dozen.
+that tends to infinity makes them toss a coin between the extreme classes. What is left to gain
+falls exponentially, so that Newton's steps, each about one unit, reach any tolerance in a few
+dozen.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _LOST = 25.0
 _FAR_OUT = 1e5
 # No spread is taken further than this logarithm: products with it stay floats.
 _WIDEST = 60.0
+# Directions are axes of a curvature, with its rounding: a smaller share of a move is none.
+_STILL = 1e-6
 # Starts: the largest difference of two items' logarithms of the spread.
 _STARTS = (4.0, 12.0)
 _MAX_STEPS = 60
@@ -51,10 +54,9 @@ class SpreadFit:
     """A point near the supremum of a likelihood with scale effects.
 
     `params` are its parameters without the directions that are left out, `value` the objective in
-    their limit, `off` a basis of the
-    scale coefficients that run to infinity, `hidden` the directions of all parameters along which
-    nothing is identified for that reason, and `idle` whether the likelihood stays the same along
-    them.
+    their limit, `off` a basis of the scale coefficients that run to infinity, `hidden` the
+    directions of all parameters along which nothing is identified for that reason, and `idle`
+    whether the likelihood stays the same along them.
     """
 
     params: np.ndarray
@@ -284,8 +286,9 @@ def _path(limit: Limit, point: _Point) -> np.ndarray:
 def _hidden(limit: Limit, point: _Point, off: np.ndarray) -> np.ndarray:
     """Directions of the parameters that running spreads leave unidentified.
 
-    If all items whose probabilities are between their limits have one spread that stays, these
-    items identify what they see of the location; otherwise nothing is identified.
+    If the spreads of all items whose probabilities are between their limits stay, these items
+    identify what they see of the location; otherwise nothing counts as identified, though some of
+    it may be.
     """
     n_params = len(point.params)
     if not off.shape[1]:
@@ -304,7 +307,7 @@ def _hidden(limit: Limit, point: _Point, off: np.ndarray) -> np.ndarray:
         moves.append((z @ off)[between])
         seen += [rows[between] for rows in (group.upper, group.lower) if rows is not None]
         widest = max(widest, float(np.abs(z @ off).max()))
-    stays = all(np.all(np.abs(move) <= 1e-9 * widest) for move in moves)
+    stays = all(np.all(np.abs(move) <= _STILL * widest) for move in moves)
     if not stays or not any(len(move) for move in moves):
         return np.eye(n_params)
     return block_diag(null_space(np.vstack(seen)), off)

@@ -243,7 +243,7 @@ class UnivariateRanker(LinearRankerMixin, BaseEstimator):
                 callback=newton_callback(report),
             )
         if result.converged and not result.x[:-1].any():
-            # In small units zero is nearly as good as the minimiser, but ranks nothing.
+            # In small units zero is nearly as good as the minimiser, but has no direction.
             step = minimize(risk, result.x, tol=0.0, max_iter=1)
             result = replace(result, x=step.x, value=step.value, n_iter=step.n_iter)
         return result

@@ -146,6 +146,22 @@ def opened(page):
     return page
 
 
+# As in the middle of a resize, or on paper: narrow, and wide again.
+NARROW_AND_WIDE = """() => {
+    const article = document.querySelector("article") ?? document.body;
+    for (const width of ["1px", ""]) {
+        article.style.width = width;
+        window.dispatchEvent(new Event("resize"));
+    }
+    return [...document.querySelectorAll("article mjx-container.scrolls:not([display])")]
+        .filter(e => !e.matches(".own-line")).length;
+}"""
+
+
+def test_formulas_lose_the_marks_of_a_narrow_window(page):
+    assert page.evaluate(NARROW_AND_WIDE) == 0
+
+
 @pytest.mark.parametrize("width", [1280, 1440])
 def test_no_block_is_cut_or_scrolls(opened, width):
     resize(opened, width)

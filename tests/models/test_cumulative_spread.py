@@ -159,3 +159,21 @@ def test_a_first_fit_with_spreads_beyond_floats():
     with pytest.warns(SeparationWarning):
         model = CumulativeLink("cauchit", scale=[1]).fit(X, y)
     assert np.isfinite(model.params_).all() and np.isfinite(model.log_likelihood_)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_spread_that_stays_beside_one_that_runs_off(seed):
+    """A third group is certain as its spread tends to zero; the others are fitted as without it."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat([0, 1, 2], 60)
+    x = rng.normal(size=180)
+    y = np.digitize(x + np.where(group == 1, 2.0, 1.0) * rng.logistic(size=180), [-1, 1])
+    sure = group == 2
+    x[sure] = rng.choice([-3, 0, 3], 60)
+    y[sure] = np.digitize(x[sure], [-1, 1])
+    X = np.column_stack([x, group == 1, sure]).astype(float)
+    with pytest.warns(SeparationWarning):
+        model = CumulativeLink(scale=[1, 2]).fit(X, y)
+    without = CumulativeLink(scale=[1]).fit(X[~sure][:, :2], y[~sure])
+    assert model.coef_[0] == pytest.approx(without.coef_[0], rel=1e-4)
+    assert model.standard_errors_[0] == pytest.approx(without.standard_errors_[0], rel=1e-3)

@@ -192,7 +192,7 @@ def test_pairs_in_small_units_rank_as_the_loss_falls_at_zero(loss, queries, unit
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-30, 1e-140])
-def test_items_in_small_units_rank_as_the_loss_falls_at_zero(unit):
+def test_items_in_small_units_have_the_slopes_of_the_loss_at_zero(unit):
     y = (Y > 0).astype(int)
     model = models.UnivariateRanker(alpha=0.1).fit(unit * X, y)
     share = y.mean()
