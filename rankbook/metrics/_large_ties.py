@@ -99,7 +99,10 @@ def _sum_of_smooth_steps(values: np.ndarray, counts: np.ndarray, above: int, nee
 
 
 def _steps(values: np.ndarray, counts: np.ndarray, place: np.ndarray) -> np.ndarray:
-    """E_{t-1} - E_t at some places t, of readers who rarely stop."""
+    """E_{t-1} - E_t at some places t of a large group, of readers who rarely stop.
+
+    In a small one of odd degree the circle may pass z = -1, where u has its pole.
+    """
     size = float(counts.sum())
     others, before = size - 1, place - 1
     share = (before / others)[:, None]
